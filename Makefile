@@ -16,66 +16,69 @@ UNIT    := $(if $(RACED),$$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=
 
+# Programs that end soon: compiling takes a tenth less time where it collects no garbage.
+UNCOLLECTED := GOGC=off GOMEMLIMIT=6GiB
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## list the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/quaymaster
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster
 
 .PHONY: images
-images: ## build the container images, as OCI layouts, into dist/images
+images: ## build the container images as OCI layouts in dist/images
 	cd deploy/image && $(GO) run . --version $(VERSION) --output $(CURDIR)/dist/images
 
 .PHONY: images-check
-images-check: ## build the images twice, in two folders, and compare every byte (COLD=1: compile twice, too)
+images-check: ## build the images twice and compare every byte (COLD=1: compile twice, too)
 	deploy/image/check.sh
 
 .PHONY: test
-test: ## the fast answer: the product's own tests, a short run of every fuzz target, and the suites that need no other program (RACED=1: without what make race runs)
+test: ## run the unit tests, a short run of every fuzz target, and the suites without other programs
 	$(MAKE) -j2 --output-sync=target unit fuzz-short suite-own
 
 .PHONY: test-all
-test-all: test suites ## the same, and the suites with real programs
+test-all: test suites ## run make test, and the suites with real programs
 
 .PHONY: unit
-unit: ## the product's own tests, and those of the module that builds its images (RACED=1: without what make race runs)
+unit: ## run the unit tests alone, those of the image builder included
 	$(GO) test $(TESTFLAGS) $(UNIT)
 	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: metrics
-metrics: ## print the measures of the code and its prose, which budgets_test.go and words_test.go bound
+metrics: ## print the measures of code and prose that budgets_test.go and words_test.go bound
 	$(GO) test $(TESTFLAGS) -count=1 -run '^Test(Metrics|ReadingOrder)$$' -v . | sed 's/^ *[a-z]*_test.go:[0-9]*: //'
 
 .PHONY: programs
-programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache (QUAYMASTER_LONG=1: with those of make long)
+programs: ## build cosign, an API server and the other programs of the suites into your cache (QUAYMASTER_LONG=1: those of make long, too)
 	cd test && $(GO) run ./peers/programs
 
 .PHONY: align
-align: ## raise what those programs share with this project to its versions, so that it is compiled once
+align: ## raise the modules that those programs share with this project to its versions
 	cd test && $(GO) run ./peers/align
 
 .PHONY: long
-long: ## every suite, with the tests that take minutes: each night, and before a release
+long: ## run every suite with the tests that take minutes, as each night and before a release
 	QUAYMASTER_LONG=1 $(MAKE) suite-own suites
 
 # The suites that need no program built from another module.
 OWN := ./attacks/... ./browser/... ./fuzz/... ./mutants/... ./sigstore/...
 
 .PHONY: suites suite-own suite-programs suite-harness suite-binary suite-cluster suite-cluster-rest suite-rounds
-suites: programs ## the suites with real programs, but for those that take minutes; three at a time, for each waits more than it works
+suites: programs ## run the suites with real programs, three at a time; without those that take minutes
 	$(MAKE) -j3 --output-sync=target suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
 
-suite-own: ## the attacks, the pages in a browser, and the other suites without programs of other modules
+suite-own: ## run the suites without other programs: attacks, pages in a browser, and more
 	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $(OWN)
 
-suite-programs: suite-binary ## against cosign, crane and registries built from Go modules
+suite-programs: suite-binary ## run the suites against cosign, crane and registries
 	cd test && own="$$($(GO) list $(OWN))" && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep -vxF "$$own")
 
-suite-harness: suite-binary ## what the suites against an API server are made of, and a few of the faults of make chaos
+suite-harness: suite-binary ## run the tests of the harness of the API server suites, and a few faults of make chaos
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep /e2e/)
 
 # The suites against a real API server built from Go modules, in three parts, each with an
@@ -86,35 +89,36 @@ suite-binary: # all of them want it, so that make begins with the first, which t
 	@mkdir -p $(BIN)
 	cd test/e2e && $(GO) test -c $(TESTFLAGS) -o ../../$(BIN)/e2e.test .
 
-suite-cluster: suite-binary ## against a real API server: those from A to G
+suite-cluster: suite-binary ## run the suites against a real API server, tests A to G
 	$(E2E) -test.run '^Test[A-G]' -test.skip '$(ROUNDS)'
 
-suite-cluster-rest: suite-binary ## those from H on
+suite-cluster-rest: suite-binary ## run the suites against a real API server, tests from H on
 	$(E2E) -test.skip '^Test[A-G]|$(ROUNDS)'
 
-suite-rounds: suite-binary ## and those that install, upgrade, scan or report
+suite-rounds: suite-binary ## run the suites that install, upgrade, scan or report
 	$(E2E) -test.run '$(ROUNDS)'
 
 .PHONY: race
-race: ## the race detector where there are goroutines
+race: ## run packages with goroutines under the race detector
+	@$(UNCOLLECTED) CGO_ENABLED=1 $(GO) list -race -export -deps -test $(RACE) >/dev/null
 	CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race $(RACE)
 
 .PHONY: static
-static: vet tidy lint ## all that is found without running the program
+static: vet tidy lint ## run vet, tidy and lint
 
 .PHONY: vet
-vet: ## go vet, every module
-	$(GO) vet ./...
-	cd test && $(GO) vet ./...
-	cd test/e2e && $(GO) vet ./...
-	cd deploy/image && $(GO) vet ./...
+vet: ## run go vet in every module
+	$(UNCOLLECTED) $(GO) vet ./...
+	cd test && $(UNCOLLECTED) $(GO) vet ./...
+	cd test/e2e && $(UNCOLLECTED) $(GO) vet ./...
+	cd deploy/image && $(UNCOLLECTED) $(GO) vet ./...
 
 $(LINTER): test/tools/golangci-lint/go.mod
 	@mkdir -p $(BIN)
-	cd test/tools/golangci-lint && $(GO) build -o ../../../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd test/tools/golangci-lint && $(UNCOLLECTED) $(GO) build -o ../../../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: lint
-lint: $(LINTER) ## the linter, itself built from Go modules
+lint: $(LINTER) ## run golangci-lint, built from Go modules
 	$(LINTER) run ./...
 	cd deploy/image && ../../$(LINTER) run ./...
 
@@ -123,40 +127,40 @@ $(VULNS): test/tools/govulncheck/go.mod
 	cd test/tools/govulncheck && $(GO) build -o ../../../$(VULNS) golang.org/x/vuln/cmd/govulncheck
 
 .PHONY: vulnerabilities
-vulnerabilities: $(VULNS) ## known vulnerabilities in what the programs call, by https://vuln.go.dev (VULNDB=url: another database)
+vulnerabilities: $(VULNS) ## check the called code for known vulnerabilities in https://vuln.go.dev (VULNDB=url: another database)
 	$(VULNS) $(if $(VULNDB),-db $(VULNDB)) ./cmd/...
 
 .PHONY: docs
-docs: ## the documentation as HTML in bin/docs
+docs: ## build the documentation as HTML in bin/docs
 	cd test && $(GO) run ./docs/build -o ../$(BIN)/docs
 
 .PHONY: bench
-bench: ## the benchmarks, with requests and rounds counted
+bench: ## run the benchmarks, which count requests as well
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-admission
-bench-admission: ## pod creation with no webhook, a no-op pair and the gateway, against a real API server
+bench-admission: ## measure pod creation without a webhook, with an empty one and with the gateway
 	cd test/e2e && $(GO) run ./bench
 
 .PHONY: load
-load: ## a drain, users who come and rush in, and a steady day, on simulated nodes (some four minutes)
+load: ## simulate nodes and users on a real API server (some four minutes)
 	cd test/e2e && $(GO) run ./load
 
 .PHONY: chaos
-chaos: ## everything that can fail does, under load, and a checker looks at every answer and record (some five minutes, and the first time those in which the gateway is compiled for a clock that can be set; CHAOS='-faults kill,disk' for a part)
+chaos: ## inject faults under load and check every decision and record (some five minutes; CHAOS='-faults kill,disk': some of them)
 	cd test/e2e && $(GO) run ./chaos $(CHAOS)
 
 .PHONY: soak
-soak: ## a steady load for SOAK (default 1h), in which memory, goroutines and files must stay what they are
+soak: ## hold a steady load for SOAK (default 1h) and check memory, goroutines and files
 	cd test/e2e && $(GO) run ./chaos -soak $${SOAK:-1h}
 
 .PHONY: manifests
-manifests: ## what is made from the charts' values, from the definitions and from the chart
+manifests: ## generate the manifests and documents that follow from the charts and definitions
 	$(GO) test -count=1 ./deploy -run 'TestValues|TestCopies' -update
 	cd test && $(GO) test -count=1 ./chart -run 'TestManifests$$' -update
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for FUZZTIME each (default 20s)
+fuzz: ## run every fuzz target for FUZZTIME (default 20s)
 	@for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzzminimizetime 5x -fuzztime $${FUZZTIME:-20s} $$p || exit 1; \
@@ -167,21 +171,21 @@ fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 FUZZED = $$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u)
 
 .PHONY: fuzz-short
-fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores
+fuzz-short: ## run every fuzz target for FUZZCOUNT inputs (default 1000)
 	@packages="$(FUZZED)"; \
 	test -n "$$packages" || { echo "no fuzz target found"; exit 1; }; \
 	$(GO) test $(TESTFLAGS) -count=1 -exec '$(CURDIR)/test/fuzz/short.sh' $$packages
 
 .PHONY: mutants
-mutants: ## checks taken out or turned round, of which each must make a test fail (PACKAGE=verify/...: only there)
+mutants: ## remove or invert checks, each of which must make a test fail (PACKAGE=verify/...: only there)
 	cd test && $(GO) run ./mutants/run $(if $(VERBOSE),-v) $(if $(MATCH),-match '$(MATCH)') $(PACKAGE)
 
 .PHONY: differential
-differential: ## CASES (1000) drawn at random for cosign 2, cosign 3 or notation and for us (SEED=n: those of a seed)
+differential: ## compare CASES (default 1000) random cases with cosign 2, cosign 3 and notation (SEED=n: those of a seed)
 	cd test && SEED=$${SEED:-$$(date +%s)} CASES=$${CASES:-1000} $(GO) test -count=1 -timeout 24h -run TestDifferential/cases -v ./differential
 
 .PHONY: tidy
-tidy: ## fail if go.mod, formatting or generated files are not as a clean run leaves them
+tidy: ## fail if go.mod, formatting or generated files are not up to date
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt"; exit 1; }
 	$(GO) mod tidy -diff
 	cd test && $(GO) mod tidy -diff

@@ -2,9 +2,23 @@ package quaymaster_test
 
 // Reasons of exceptions.
 const (
-	unsplit = "not split yet"
 	planned = "the layout gives the package a budget of its own"
 	mirrors = "mirrors a document, a settings file or a wire format field by field"
+
+	oneObject = "images, rules, mirrors and overrides all decide on one object's verdict, and share its type"
+	oneSearch = "the steps of one reference share its cached answers"
+	checker   = "a bounded evaluation and the analysis of what an expression reads share the environment"
+	fakes     = "a fake for every format and way of signing, for tests"
+	record    = "the record of a decision and its text form, which show the same fields"
+	onePass   = "the rules of all policies become one configuration in a pass"
+	onePool   = "the parts of one controller, which share its queue"
+	oneRoot   = "every kind of trust material becomes one snapshot"
+	oneClient = "what lower packages read of one API server"
+	formats   = "each kind of evidence is found and parsed within the same bounds"
+	results   = "one image's results from several engines"
+	faults    = "a registry for tests, with faults"
+	index     = "the indexes over one set of decisions"
+	table     = "a table"
 )
 
 // budgets are those of the layout: lines of a package, a file and a function, parameters of a
@@ -13,29 +27,29 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"gate":                 {3500, unsplit},
-			"gate/evaluate":        {1935, unsplit},
+			"gate":                 {3500, oneObject},
+			"gate/evaluate":        {1710, oneSearch},
 			"registry":             {2958, planned},
 			"policy":               {2000, planned},
 			"policy/lang/jmespath": {2500, planned},
 			"policy/dialect/kyvernocel/imagevalidating": {3270, planned},
-			"policy/lang/cel":                    {3120, unsplit},
-			"webhook/admission":                  {2750, unsplit},
-			"verify/verifytest":                  {3100, unsplit},
-			"report":                             {2950, unsplit},
-			"policy/dialect/sigstore":            {2540, unsplit},
-			"webhook/configuration":              {1955, unsplit},
-			"background":                         {2450, unsplit},
-			"verify/trust":                       {2350, unsplit},
-			"cluster":                            {2301, unsplit},
-			"attest":                             {2250, unsplit},
-			"workload":                           {2000, unsplit},
-			"report/compare":                     {2050, unsplit},
-			"policy/dialect/kyverno":             {1867, unsplit},
-			"registry/registrytest":              {1800, unsplit},
-			"policy/dialect/kyverno/match":       {1950, unsplit},
-			"policy/dialect/kyverno/rulecontext": {1850, unsplit},
-			"report/inventory":                   {1550, unsplit},
+			"policy/lang/cel":                    {3114, checker},
+			"webhook/admission":                  {2750, planned},
+			"verify/verifytest":                  {3100, fakes},
+			"report":                             {2900, record},
+			"policy/dialect/sigstore":            {2540, planned},
+			"webhook/configuration":              {1955, onePass},
+			"background":                         {2450, onePool},
+			"verify/trust":                       {2350, oneRoot},
+			"cluster":                            {2301, oneClient},
+			"attest":                             {2249, formats},
+			"workload":                           {2000, planned},
+			"report/compare":                     {2040, results},
+			"policy/dialect/kyverno":             {1867, planned},
+			"registry/registrytest":              {1800, faults},
+			"policy/dialect/kyverno/match":       {1950, planned},
+			"policy/dialect/kyverno/rulecontext": {1850, planned},
+			"report/inventory":                   {1550, index},
 		},
 	},
 	{
@@ -44,7 +58,7 @@ var budgets = []budget{
 	{
 		name: "lines of a function", measured: func(s sizes) map[string]int { return s.functions }, limit: 60,
 		exceptions: map[string]exception{
-			"gate/gatetest.variants": {86, unsplit},
+			"gate/gatetest.variants": {86, table},
 		},
 	},
 	{
@@ -63,7 +77,7 @@ var budgets = []budget{
 			"report/decisionlog.Decision":                                 {23, mirrors},
 			"report/inventory.Inventory":                                  {22, mirrors},
 			"policy/dialect/kyverno/verifyimages/imageverification.Entry": {21, mirrors},
-			"gate.Outcome":                                                {18, unsplit},
+			"gate.Outcome":                                                {18, oneObject},
 			"report.Image":                                                {18, mirrors},
 			"verify/verifytest.Identity":                                  {18, mirrors},
 			"webhook/admission.Review":                                    {18, mirrors},

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestInitialisers finds if and switch statements whose initialiser changes a variable that
-// outlives them: such a change is easily missed by a reader of the condition. An initialiser
+// TestInitialisers finds if and switch statements with an initialiser that changes a variable of
+// an outer scope: such a change is easily missed by a reader of the condition. An initialiser
 // declares with :=, or assigns to err or ok.
 func TestInitialisers(t *testing.T) {
 	fset := token.NewFileSet()

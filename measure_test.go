@@ -31,6 +31,18 @@ func (f sourceFile) pkg() string { return filepath.ToSlash(filepath.Dir(f.path))
 
 // load parses the measured files.
 func load(t *testing.T) *source {
+	return parse(t, func(path string) bool { return !strings.HasSuffix(path, "_test.go") }, isUnmeasured)
+}
+
+// loadTests parses the tests and the suites. Those of the root quote the words that they look for.
+func loadTests(t *testing.T) *source {
+	return parse(t, func(path string) bool {
+		return strings.Contains(path, "/") && (strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "test/"))
+	}, isGenerated)
+}
+
+// parse parses the Go files of some paths, outside of folders to skip.
+func parse(t *testing.T, wanted, skipped func(path string) bool) *source {
 	t.Helper()
 	s := &source{fset: token.NewFileSet()}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -39,12 +51,12 @@ func load(t *testing.T) *source {
 		}
 		slashed := filepath.ToSlash(path)
 		if entry.IsDir() {
-			if isUnmeasured(slashed) {
+			if skipped(slashed) {
 				return fs.SkipDir
 			}
 			return nil
 		}
-		if !strings.HasSuffix(slashed, ".go") || strings.HasSuffix(slashed, "_test.go") {
+		if !strings.HasSuffix(slashed, ".go") || !wanted(slashed) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -70,11 +82,16 @@ func load(t *testing.T) *source {
 }
 
 func isUnmeasured(folder string) bool {
-	base := filepath.Base(folder)
-	return slices.Contains([]string{"test", "examples", "deploy/image", "bin", "dist"}, folder) || base == "testdata" || base == "node_modules" || base != "." && strings.HasPrefix(base, ".")
+	return slices.Contains([]string{"test", "examples", "deploy/image"}, folder) || isGenerated(folder)
 }
 
-// sizes are what the budgets are about, each with the name of what it measures.
+// isGenerated reports whether a folder holds no source: what is built, fetched or recorded.
+func isGenerated(folder string) bool {
+	base := filepath.Base(folder)
+	return slices.Contains([]string{"bin", "dist"}, folder) || base == "testdata" || base == "node_modules" || base != "." && strings.HasPrefix(base, ".")
+}
+
+// sizes are the values that budgets limit, each by the name of the measured part.
 type sizes struct {
 	packages, files, functions, parameters, methods, fields map[string]int
 }
@@ -193,7 +210,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// budget is a limit on what sizes measures, and what is larger for a reason.
+// budget is a limit on a measured size, and its reasoned exceptions.
 type budget struct {
 	name       string
 	measured   func(sizes) map[string]int
@@ -201,15 +218,15 @@ type budget struct {
 	exceptions map[string]exception
 }
 
-// exception lets one package, file, function or type be larger. It never grows: what is
-// larger than most fails the test.
+// exception lets one package, file, function or type be larger. It never grows: a size above most
+// fails the test.
 type exception struct {
 	most   int
 	reason string
 }
 
-// TestBudgets holds the budgets of the layout. An exception that is not needed any more
-// fails, so that the list shrinks with what it is about.
+// TestBudgets holds the budgets of the layout. An exception that is not needed any more fails, so
+// that the list shrinks with the code.
 func TestBudgets(t *testing.T) {
 	m := load(t).sizes()
 	for _, b := range budgets {

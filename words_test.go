@@ -44,6 +44,22 @@ func (s *source) comments() prose {
 	return prose{b.String(), strings.Count(b.String(), "\n")}
 }
 
+// strings are those of the files that hold prose, one a line.
+func (s *source) strings() string {
+	var b strings.Builder
+	for _, file := range s.files {
+		ast.Inspect(file.ast, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(text, " ") {
+					b.WriteString(text + "\n")
+				}
+			}
+			return true
+		})
+	}
+	return b.String()
+}
+
 // docs are Markdown files, and the strings of the measured files that hold prose.
 func docs(t *testing.T, s *source) prose {
 	t.Helper()
@@ -68,22 +84,14 @@ func docs(t *testing.T, s *source) prose {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range s.files {
-		ast.Inspect(file.ast, func(n ast.Node) bool {
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(text, " ") {
-					b.WriteString(text + "\n")
-				}
-			}
-			return true
-		})
-	}
+	b.WriteString(s.strings())
 	return prose{b.String(), strings.Count(b.String(), "\n")}
 }
 
 // TestFrequencies bounds the words of frequencies in comments and in docs, per 1,000 lines.
 func TestFrequencies(t *testing.T) {
-	s := load(t)
+	s, tests := load(t), loadTests(t)
+	inTests := tests.strings()
 	for _, part := range []struct {
 		name string
 		text prose
@@ -91,6 +99,8 @@ func TestFrequencies(t *testing.T) {
 	}{
 		{"comments", s.comments(), [4]float64{3, 3, 3, 3}},
 		{"docs", docs(t, s), [4]float64{3, 3, 3, 3}},
+		{"comments of tests", tests.comments(), [4]float64{3, 3, 3, 3}},
+		{"strings of tests", prose{inTests, strings.Count(inTests, "\n")}, [4]float64{6, 6, 6, 6}},
 	} {
 		for i, f := range frequencies {
 			if got := per1000(len(f.pattern.FindAllString(part.text.text, -1)), part.text.lines); got > part.most[i] {

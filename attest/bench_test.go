@@ -25,8 +25,8 @@ func BenchmarkHostileBundle(b *testing.B) {
 	}
 }
 
-// BenchmarkHostileKeys reads objects of all sizes: the search for a key that
-// stands twice is what they cost.
+// BenchmarkHostileKeys reads objects of all sizes: the search for a duplicate key is their main
+// cost.
 func BenchmarkHostileKeys(b *testing.B) {
 	for name, predicate := range map[string]string{
 		"many objects": `[` + strings.Repeat(`{"a":1,"b":2},`, 200<<10) + `0]`,

@@ -1,7 +1,6 @@
 package attest
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -78,11 +77,4 @@ func overBound(what, bound string, most int) error {
 		Kind: image.Bound, Op: "read", On: what,
 		Err: fmt.Errorf("more than %s (%d)", bound, most),
 	}
-}
-
-// isKind reports whether err is a failure of the kind; an error that is not a Failure has no
-// kind.
-func isKind(err error, kind image.Kind) bool {
-	failure, ok := errors.AsType[image.Failure](err)
-	return ok && failure.FailureKind() == kind
 }

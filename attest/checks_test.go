@@ -14,7 +14,7 @@ import (
 
 const provenance = "https://slsa.dev/provenance/v1"
 
-// TestBoundsOfDocuments: what is as large as it may be is read, and no more.
+// TestBoundsOfDocuments: a document at the limit is read, and none above it.
 func TestBoundsOfDocuments(t *testing.T) {
 	const digest = `"digest":{"sha256":"ab"}`
 	subject := func(size int) string {
@@ -73,7 +73,7 @@ func TestHalfReadDocuments(t *testing.T) {
 		"envelope": {func(b []byte) error { _, err := ParseEnvelope(b); return err }, map[string]bool{
 			strings.ReplaceAll(envelope(`{"sig":"AA=="}`, ""), ",", "\r\n,\r\n"): true,
 			envelope(`{"sig":"AA=="}`, ""):                                       true,
-			envelope(`{"sig":"AA=="}`, `,"_type":"x"`):                           true, // what is unknown is left alone
+			envelope(`{"sig":"AA=="}`, `,"_type":"x"`):                           true, // an unknown field is left alone
 			envelope(`{"keyid":"k","sig":"AA=="}`, ""):                           true,
 			envelope(`{"keyid":5,"sig":"AA=="}`, ""):                             false,
 			envelope(`{"sig":"AAAA!"}`, ""):                                      false,
@@ -148,8 +148,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// TestListedTwice: a list that repeats one referrer crowds out nobody, and one that is too
-// long is told of once.
+// TestListedTwice: a list that repeats one referrer crowds out no other, and one that is too long
+// is reported once.
 func TestListedTwice(t *testing.T) {
 	digest := func(i int) image.Digest { return image.DigestOf([]byte(fmt.Sprint(i))) }
 	list := func(count int, name func(int) image.Digest) []image.Descriptor {
@@ -216,7 +216,7 @@ func TestNotationSignatures(t *testing.T) {
 	}
 }
 
-// TestAsked: what is fetched follows from what is asked for, and nothing else is.
+// TestAsked: only documents that the request asks for are fetched.
 func TestAsked(t *testing.T) {
 	signatures, claims, documents := Want{Signatures: true}, Want{Predicates: []string{provenance}}, Want{Artifacts: []string{"sbom"}}
 	in := func(w Want, f ...Format) Want { w.Formats = f; return w }
@@ -233,7 +233,7 @@ func TestAsked(t *testing.T) {
 	const single, several = 1, 0
 	tests := []struct {
 		want  Want
-		open  string // what is opened, in alphabetical order
+		open  string // the opened documents, in alphabetical order
 		types int    // single, or several
 	}{
 		{signatures, "bundle cosign hidden message notation", several},
@@ -271,15 +271,15 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestNobody: without an image nobody is asked, and it is told.
-func TestNobody(t *testing.T) {
+// TestNoImage: without an image no request is sent, and the result is a gap.
+func TestNoImage(t *testing.T) {
 	found := Find(t.Context(), nil, image.Pinned{}, Want{Signatures: true})
 	if len(found.Gaps) != 1 || len(found.Evidence) != 0 {
 		t.Errorf("got %+v, want a gap", found)
 	}
 }
 
-// TestSizes: a descriptor that lacks digest or size, or says too much, is no paper.
+// TestSizes: a descriptor that lacks digest or size, or has too large a size, is no document.
 func TestSizes(t *testing.T) {
 	digest := image.DigestOf(nil)
 	for _, test := range []struct {
@@ -315,8 +315,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestKeysTwice: a key may stand once in an object, wherever its second one is and however
-// it is written; values may be what they like.
+// TestKeysTwice: a key may occur once in an object, wherever its second one is and however it is
+// written; values are not limited.
 func TestKeysTwice(t *testing.T) {
 	many := func(first, last string) string {
 		text := `{"` + first + `":0`

@@ -163,7 +163,12 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 		}
 		count++
 		if count > MaxLayers {
-			s.found.gap(origin.Repository, origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
+			err := overBound("layers of a manifest", "MaxLayers", MaxLayers)
+			if origin.Via == viaReferrers { // one push adds it
+				s.found.malformed(origin.String(), err)
+			} else {
+				s.found.gap(origin.Repository, origin.String(), err)
+			}
 			break
 		}
 		p.place, p.index, p.layer, p.origin = place, i, layer, origin

@@ -82,7 +82,7 @@ func (f *Found) malformed(where string, err error) {
 // malformed evidence, not a gap: a user with push access can leave such an entry, and must not be
 // able to turn "unsigned" into an error.
 func (f *Found) failed(in image.Repository, where string, err error) {
-	if isKind(err, image.NotFound) {
+	if image.KindOf(err) == image.NotFound {
 		f.malformed(where, fmt.Errorf("it is listed and not there: %w", err))
 		return
 	}
@@ -191,7 +191,7 @@ func (p *place) look(ctx context.Context, s *search) {
 func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {
-		if p.err != nil && !isKind(p.err, image.NotFound) {
+		if p.err != nil && image.KindOf(p.err) != image.NotFound {
 			s.found.gap(p.repository, p.where(s.subject), p.err)
 		}
 		chosen = append(chosen, s.choose(i, p)...)

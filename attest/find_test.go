@@ -27,8 +27,8 @@ var (
 	foreign = image.DigestOf([]byte("another image"))
 )
 
-// harbour is a store with evidence of every sort for the image.
-func harbour(t testing.TB) *store {
+// everyEvidence is a store with evidence of every sort for the image.
+func everyEvidence(t testing.TB) *store {
 	s := newStore()
 	s.tag(t, own, sigTag(subject), document{layers: []image.Descriptor{legacySignature(s, "one"), {MediaType: "text/plain", Digest: foreign, Size: 1}}})
 	s.tag(t, own, attTag(subject), document{layers: []image.Descriptor{legacyAttestation(s, slsa, "legacy"), legacyAttestation(s, spdx, "legacy")}})
@@ -73,13 +73,13 @@ func notationReferrer(s *store, of image.Digest, salt string) document {
 		layers: []image.Descriptor{s.blob(attest.MediaTypeJWS, fmt.Appendf(nil, `{"payload":%q}`, salt), nil)}}
 }
 
-func TestFindReturnsWhatIsAskedFor(t *testing.T) {
+func TestFindReturnsRequested(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason string
 		want   attest.Want
 		found  []string
 	}{
-		"nothing": {reason: "nobody asks", want: attest.Want{}},
+		"nothing": {reason: "no request", want: attest.Want{}},
 		"signatures": {
 			reason: "each format that claims a signature, and no attestation",
 			want:   attest.Want{Signatures: true},
@@ -114,7 +114,7 @@ func TestFindReturnsWhatIsAskedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := attest.Find(t.Context(), harbour(t), pinned(t), row.want)
+			found := attest.Find(t.Context(), everyEvidence(t), pinned(t), row.want)
 			if got := sorted(describeAll(found.Evidence)); !slices.Equal(got, row.found) {
 				t.Errorf("%s:\ngot  %q\nwant %q", row.reason, got, row.found)
 			}
@@ -127,8 +127,8 @@ func TestFindReturnsWhatIsAskedFor(t *testing.T) {
 
 func sorted(s []string) []string { slices.Sort(s); return s }
 
-func TestFindFetchesNothingThatNobodyAsksFor(t *testing.T) {
-	s := harbour(t)
+func TestFindFetchesOnlyRequested(t *testing.T) {
+	s := everyEvidence(t)
 	found := attest.Find(t.Context(), s, pinned(t), attest.Want{Signatures: true, Formats: []attest.Format{attest.Bundle}})
 	if len(s.calls) != 1+2+2 { // the list; two manifests; two bundles
 		t.Errorf("%d requests, want 5: %q", len(s.calls), s.calls)
@@ -144,7 +144,7 @@ func TestFindFetchesNothingThatNobodyAsksFor(t *testing.T) {
 			t.Errorf("Unasked %s has a payload", describe(e))
 		}
 	}
-	s = harbour(t)
+	s = everyEvidence(t)
 	attest.Find(t.Context(), s, pinned(t), attest.Want{})
 	if len(s.calls) != 0 {
 		t.Errorf("nothing was wanted, and %q was asked", s.calls)
@@ -152,7 +152,7 @@ func TestFindFetchesNothingThatNobodyAsksFor(t *testing.T) {
 }
 
 func TestFindReadsPredicateTypesBeforeFetching(t *testing.T) {
-	s := harbour(t)
+	s := everyEvidence(t)
 	attest.Find(t.Context(), s, pinned(t), attest.Want{Predicates: []string{slsa}, Formats: []attest.Format{attest.Cosign}})
 	spare := "blob " + legacyAttestation(s, spdx, "legacy").Digest.String()
 	if asked := "blob " + legacyAttestation(s, slsa, "legacy").Digest.String(); !slices.Contains(s.calls, asked) || slices.Contains(s.calls, spare) {
@@ -184,7 +184,7 @@ func TestFindReadsArtifactManifests(t *testing.T) {
 }
 
 func TestFindFillsEvidence(t *testing.T) {
-	s := harbour(t)
+	s := everyEvidence(t)
 	found := attest.Find(t.Context(), s, pinned(t), attest.Want{Signatures: true, Artifacts: []string{sbom}})
 	for _, e := range found.Evidence {
 		if len(e.Payload) == 0 || e.MediaType == "" || e.Origin.Manifest.IsZero() || e.Origin.Repository != own {
@@ -205,9 +205,9 @@ func TestFindFillsEvidence(t *testing.T) {
 
 func TestFindIsDeterministic(t *testing.T) {
 	want := attest.Want{Signatures: true, Predicates: []string{slsa, spdx}, Artifacts: []string{sbom}}
-	first := attest.Find(t.Context(), harbour(t), pinned(t), want)
+	first := attest.Find(t.Context(), everyEvidence(t), pinned(t), want)
 	for range 20 {
-		s := harbour(t)
+		s := everyEvidence(t)
 		for _, list := range s.referrers {
 			slices.Reverse(list)
 		}
@@ -218,7 +218,7 @@ func TestFindIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestFindLooksInEverySource(t *testing.T) {
+func TestFindReadsEverySource(t *testing.T) {
 	s := newStore()
 	s.tag(t, other, "prod-"+sigTag(subject), document{layers: []image.Descriptor{legacySignature(s, "elsewhere")}})
 	s.refer(t, other, subject, bundleReferrer(s, subject, messageBundle("elsewhere"), nil))
@@ -358,9 +358,9 @@ func TestFindSeesThroughListsWithoutTypes(t *testing.T) {
 	}
 }
 
-// TestFindTellsAbsentFromUnseen changes one thing about a store whose evidence is
-// good, and says where that one thing must show.
-func TestFindTellsAbsentFromUnseen(t *testing.T) {
+// TestFindDistinguishesAbsentFromUnseen changes one thing about a store with good evidence; its
+// row has the expected effect.
+func TestFindDistinguishesAbsentFromUnseen(t *testing.T) {
 	type outcome struct{ evidence, gaps, malformed int }
 	at := func(reference string) string { return own.String() + " " + reference }
 	for name, row := range map[string]struct {
@@ -373,13 +373,13 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 		"tag down":    {"no answer is a gap", func(_ *testing.T, s *store) { s.failures[at(sigTag(subject))] = errDown }, outcome{1, 1, 0}},
 		"tag refused": {"we may not see it", func(_ *testing.T, s *store) { s.failures[at(sigTag(subject))] = failure(image.Refused, "x") }, outcome{1, 1, 0}},
 		"list down":   {"no list is a gap", func(_ *testing.T, s *store) { s.failures[at("referrers "+subject.String())] = errDown }, outcome{1, 1, 0}},
-		"list cut short": {"what it listed stays", func(_ *testing.T, s *store) {
+		"list cut short": {"the listed referrers stay", func(_ *testing.T, s *store) {
 			s.failures[at("referrers "+subject.String())] = failure(image.Bound, "x")
 		}, outcome{2, 1, 0}},
 		"list corrupt": {"a lie is no answer", func(_ *testing.T, s *store) {
 			s.failures[at("referrers "+subject.String())] = failure(image.Corrupt, "x")
 		}, outcome{1, 1, 0}},
-		"referrer gone": {"listed and not there: whoever pushes can do that", func(_ *testing.T, s *store) {
+		"referrer gone": {"listed and not there: any user with push access can do that", func(_ *testing.T, s *store) {
 			delete(s.manifests, at(s.referrers[at("referrers "+subject.String())][0].Digest.String()))
 		}, outcome{1, 0, 1}},
 		"referrer down": {"listed, and no answer", func(_ *testing.T, s *store) {
@@ -388,8 +388,8 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 		"blob down": {"no answer", func(_ *testing.T, s *store) {
 			s.failures["blob "+image.DigestOf(messageBundle("one")).String()] = errDown
 		}, outcome{1, 1, 0}},
-		"blob gone": {"the registry says so", func(_ *testing.T, s *store) { delete(s.blobs, image.DigestOf(messageBundle("one"))) }, outcome{1, 0, 1}},
-		"unrelated error": {"what is not understood was not looked at", func(_ *testing.T, s *store) {
+		"blob gone": {"the registry reports it", func(_ *testing.T, s *store) { delete(s.blobs, image.DigestOf(messageBundle("one"))) }, outcome{1, 0, 1}},
+		"unrelated error": {"an unknown error is a gap", func(_ *testing.T, s *store) {
 			s.failures[at(sigTag(subject))] = fmt.Errorf("boom")
 		}, outcome{1, 1, 0}},
 		"tag holds an index": {"no manifest", func(_ *testing.T, s *store) {
@@ -405,12 +405,12 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 		"broken bundle": {"it cannot be read", func(t *testing.T, s *store) {
 			s.refer(t, own, subject, bundleReferrer(s, subject, []byte(`{"mediaType":"x"}`), nil))
 		}, outcome{2, 0, 1}},
-		"lying size": {"more bytes than the descriptor says", func(t *testing.T, s *store) {
+		"lying size": {"more bytes than in the descriptor", func(t *testing.T, s *store) {
 			d := bundleReferrer(s, subject, messageBundle("two"), nil)
 			d.layers[0].Size--
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"short size": {"fewer bytes than the descriptor says", func(t *testing.T, s *store) {
+		"short size": {"fewer bytes than in the descriptor", func(t *testing.T, s *store) {
 			d := bundleReferrer(s, subject, messageBundle("two"), nil)
 			d.layers[0].Size++
 			s.refer(t, own, subject, d)
@@ -420,13 +420,16 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 			d.layers[0].Size = -1
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"huge": {"its size is a claim of who pushed it", func(t *testing.T, s *store) {
+		"huge": {"its size is a claim of its author", func(t *testing.T, s *store) {
 			d := bundleReferrer(s, subject, messageBundle("two"), nil)
 			d.layers[0].Size = attest.MaxAttestation + 1
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"corrupt blob": {"not the bytes of its descriptor, which whoever pushed wrote", func(_ *testing.T, s *store) {
+		"corrupt blob": {"other bytes than those of the digest, which its author did not push", func(_ *testing.T, s *store) {
 			s.failures["blob "+image.DigestOf(messageBundle("one")).String()] = failure(image.Corrupt, "x")
+		}, outcome{1, 1, 0}},
+		"wrong size of a blob": {"not the size of its descriptor, which its author wrote", func(_ *testing.T, s *store) {
+			s.failures["blob "+image.DigestOf(messageBundle("one")).String()] = byContent("x")
 		}, outcome{1, 0, 1}},
 		"corrupt referrer": {"the registry's own list names its digest", func(_ *testing.T, s *store) {
 			s.failures[at(s.referrers[at("referrers "+subject.String())][0].Digest.String())] = failure(image.Corrupt, "x")
@@ -449,18 +452,18 @@ func TestFindTellsAbsentFromUnseen(t *testing.T) {
 			d.layers[0].MediaType = "application/pgp"
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"bundle without a bundle": {"it says that it is evidence", func(t *testing.T, s *store) {
+		"bundle without a bundle": {"it claims to be evidence", func(t *testing.T, s *store) {
 			d := bundleReferrer(s, subject, messageBundle("two"), nil)
 			d.layers = []image.Descriptor{s.blob("text/plain", []byte("a"), nil), s.blob("text/plain", []byte("b"), nil)}
 			s.refer(t, own, subject, d)
 		}, outcome{2, 0, 1}},
-		"tag without a signature": {"it says that it is evidence", func(t *testing.T, s *store) {
+		"tag without a signature": {"it claims to be evidence", func(t *testing.T, s *store) {
 			s.tag(t, own, sigTag(subject), document{layers: []image.Descriptor{s.blob("text/plain", []byte("a"), nil)}})
 		}, outcome{1, 0, 1}},
 		"unknown referrer": {"it does not say that it is evidence", func(t *testing.T, s *store) {
 			s.refer(t, own, subject, document{subject: subject, layers: []image.Descriptor{s.blob("text/plain", []byte("a"), nil)}})
 		}, outcome{2, 0, 0}},
-		"unrelated referrer": {"nobody asks", func(t *testing.T, s *store) {
+		"unrelated referrer": {"not requested", func(t *testing.T, s *store) {
 			s.refer(t, own, subject, document{artifactType: "application/vnd.example", subject: foreign})
 		}, outcome{2, 0, 0}},
 	} {
@@ -513,10 +516,9 @@ func TestFindArtifactsNeedASignatureAndADocument(t *testing.T) {
 	}
 }
 
-// TestFindTellsUnsignedDocumentsFromBrokenOnes: a document that nobody signed, one whose
-// signature cannot be read, and one whose signatures could not be verified are three
-// things.
-func TestFindTellsUnsignedDocumentsFromBrokenOnes(t *testing.T) {
+// TestFindDistinguishesUnsignedFromBroken: an unsigned document, one with an unreadable signature,
+// and one with signatures that could not be verified are three things.
+func TestFindDistinguishesUnsignedFromBroken(t *testing.T) {
 	type outcome struct{ evidence, unsigned, malformed, gaps int }
 	signers := func(s *store, digest image.Digest) string { return own.String() + " referrers " + digest.String() }
 	for name, row := range map[string]struct {
@@ -529,13 +531,13 @@ func TestFindTellsUnsignedDocumentsFromBrokenOnes(t *testing.T) {
 			s.refer(t, own, digest, notationReferrer(s, digest, "one"))
 		}, sbom, outcome{evidence: 1}},
 		"not signed": {"nothing is wrong with it", func(*testing.T, *store, image.Digest) {}, sbom, outcome{unsigned: 1}},
-		"not signed, as the registry says by 404": {"that is an answer", func(_ *testing.T, s *store, digest image.Digest) {
+		"not signed, as the registry reports by 404": {"that is an answer", func(_ *testing.T, s *store, digest image.Digest) {
 			s.failures[signers(s, digest)] = failure(image.NotFound, "referrers")
 		}, sbom, outcome{unsigned: 1}},
 		"not signed, with something else beside it": {"no signature", func(t *testing.T, s *store, digest image.Digest) {
 			s.refer(t, own, digest, document{artifactType: "application/vnd.example", subject: digest})
 		}, sbom, outcome{unsigned: 1}},
-		"could not look": {"", func(_ *testing.T, s *store, digest image.Digest) {
+		"could not be read": {"", func(_ *testing.T, s *store, digest image.Digest) {
 			s.failures[signers(s, digest)] = failure(image.Unavailable, "referrers")
 		}, sbom, outcome{gaps: 1}},
 		"a broken signature": {"two layers", func(t *testing.T, s *store, digest image.Digest) {
@@ -562,7 +564,7 @@ func TestFindTellsUnsignedDocumentsFromBrokenOnes(t *testing.T) {
 	}
 }
 
-func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
+func TestFindBoundsAreGapsAndKeepEvidence(t *testing.T) {
 	for name, row := range map[string]struct {
 		build    func(t *testing.T, s *store)
 		want     attest.Want
@@ -621,6 +623,21 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 	}
 }
 
+// TestFindReferrersBeyondABound: what one push adds is malformed evidence, and no gap that could keep
+// a condition on the latest statement from being evaluated.
+func TestFindReferrersBeyondABound(t *testing.T) {
+	s := newStore()
+	d := document{artifactType: attest.MediaTypeInToto, subject: subject}
+	for i := range attest.MaxLayers + 1 {
+		d.layers = append(d.layers, legacyAttestation(s, slsa, fmt.Sprint(i)))
+	}
+	s.refer(t, own, subject, d)
+	found := attest.Find(t.Context(), s, pinned(t), attest.Want{Predicates: []string{slsa}})
+	if len(found.Evidence) != attest.MaxLayers || len(found.Gaps) != 0 || len(found.Malformed) != 1 || !strings.Contains(found.Malformed[0].Error(), "MaxLayers") {
+		t.Errorf("%d evidence, gaps %v, malformed %v", len(found.Evidence), found.Gaps, found.Malformed)
+	}
+}
+
 func TestFindIsNotCrowdedOut(t *testing.T) {
 	s := newStore()
 	for i := range 3 * attest.MaxOpenedReferrers { // of types that are not asked for, or of another one that is
@@ -650,7 +667,7 @@ func TestFindIsNotCrowdedOut(t *testing.T) {
 func TestFindEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	found := attest.Find(ctx, harbour(t), pinned(t), attest.Want{Signatures: true})
+	found := attest.Find(ctx, everyEvidence(t), pinned(t), attest.Want{Signatures: true})
 	if len(found.Evidence) > 0 || len(found.Gaps) == 0 {
 		t.Errorf("found %q, gaps %v; want gaps only", describeAll(found.Evidence), found.Gaps)
 	}
@@ -673,7 +690,7 @@ func TestFindSkipsTagsOfLongDigests(t *testing.T) {
 // FuzzFind serves fuzzed manifests and documents: whatever they are, Find must
 // not panic, and evidence must be asked for and say where it is from.
 func FuzzFind(f *testing.F) {
-	s := harbour(f)
+	s := everyEvidence(f)
 	for _, b := range slices.Concat(slices.Collect(maps.Values(s.manifests)), slices.Collect(maps.Values(s.blobs))) {
 		f.Add(b, b, attest.MediaTypeBundle)
 	}
@@ -693,7 +710,7 @@ func FuzzFind(f *testing.F) {
 		want := attest.Want{Signatures: true, Predicates: []string{slsa}, Artifacts: []string{sbom}}
 		for _, e := range attest.Find(t.Context(), s, pinned(t), want).Evidence {
 			if e.Origin.Manifest.IsZero() || e.Role == attest.Attestation && e.PredicateType != slsa && e.PredicateType != sbom {
-				t.Errorf("evidence nobody asked for: %s", describe(e))
+				t.Errorf("evidence that was not requested: %s", describe(e))
 			}
 		}
 	})

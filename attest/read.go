@@ -116,11 +116,11 @@ func (s *search) fetch(ctx context.Context, blobs []*document) []*document {
 // errSize: the bytes have the right digest, but not the size in the manifest.
 var errSize = errors.New("its size differs from its descriptor's")
 
-// fetch reads the blob. More bytes than in the descriptor are an error of the manifest, and not
-// an exceeded bound.
+// fetch reads the blob. Other bytes than in the descriptor are an error of the manifest, and not an
+// exceeded bound.
 func (p *document) fetch(ctx context.Context, fetcher Fetcher) {
 	p.body, p.err = fetcher.Blob(ctx, p.origin.Repository, p.layer, p.layer.Size)
-	if isKind(p.err, image.Bound) || p.err == nil && int64(len(p.body)) != p.layer.Size {
+	if p.err == nil && int64(len(p.body)) != p.layer.Size {
 		p.body, p.err = nil, errSize
 	}
 }
@@ -128,8 +128,8 @@ func (p *document) fetch(ctx context.Context, fetcher Fetcher) {
 // file records the result of a document after reading.
 func (s *search) file(p *document) {
 	switch {
-	case errors.Is(p.err, errSize), isKind(p.err, image.Corrupt):
-		// A user with push access wrote the descriptor: a mismatch is malformed evidence.
+	case errors.Is(p.err, errSize), image.IsByContent(p.err):
+		// A user with push access wrote the descriptor: it is malformed evidence.
 		s.found.malformed(p.where(), p.err)
 	case p.err != nil:
 		s.found.failed(p.origin.Repository, p.where(), p.err)

@@ -98,7 +98,10 @@ func (r *referrer) usable() bool { return r.fetchErr == nil && r.err == nil }
 func (r *referrer) fetch(ctx context.Context, s *search) {
 	var body []byte
 	r.descriptor, body, r.fetchErr = s.fetcher.Manifest(ctx, r.repository, r.listed.Digest.String())
-	if r.fetchErr != nil {
+	if image.IsByContent(r.fetchErr) {
+		r.fetchErr, r.err = nil, r.fetchErr // one push adds it: no gap
+	}
+	if r.fetchErr != nil || r.err != nil {
 		return
 	}
 	if int64(len(body)) > r.room {
@@ -132,7 +135,7 @@ func (s *search) artifacts(referrers []*referrer) []*referrer {
 			s.found.malformed(where, fmt.Errorf("artifact: %w", err))
 			continue
 		}
-		if r.signersErr != nil && !isKind(r.signersErr, image.NotFound) {
+		if r.signersErr != nil && image.KindOf(r.signersErr) != image.NotFound {
 			s.found.gap(r.repository, "signatures of "+where, r.signersErr)
 		}
 		signatures = append(signatures, s.signersOf(r, layer)...)
@@ -151,7 +154,7 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 		}
 		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})
 	}
-	if len(signatures) == 0 && (r.signersErr == nil || isKind(r.signersErr, image.NotFound)) {
+	if len(signatures) == 0 && (r.signersErr == nil || image.KindOf(r.signersErr) == image.NotFound) {
 		s.found.Unsigned = append(s.found.Unsigned, Evidence{Format: Notation, Role: Attestation, PredicateType: of.artifactType, Origin: of.origin})
 	}
 	return signatures

@@ -26,13 +26,13 @@ func TestParseStatement(t *testing.T) {
 		"no predicate":       {"optional since v1", change(`,"predicate":{"a":1,"A":2}`, ""), ""},
 		"most subjects":      {"just within the bound", subjects(attest.MaxSubjects), ""},
 		"too many subjects":  {"one past the bound", subjects(attest.MaxSubjects + 1), "MaxSubjects"},
-		"v2":                 {"nobody knows what it means", change("Statement/v1", "Statement/v2"), "is neither"},
+		"v2":                 {"its meaning is unknown", change("Statement/v1", "Statement/v2"), "is neither"},
 		"no type":            {"no statement", change(`"_type":"https://in-toto.io/Statement/v1",`, ""), "is neither"},
 		"no subject":         {"it is about nothing", change(`{"name":"a","digest":{"sha256":"`+subject.Hex()+`"}}`, ""), "no subject"},
 		"no digest":          {"a name is no subject", change(`"digest":{"sha256":"`+subject.Hex()+`"}`, `"digest":{}`), "subject 1: it has no digest"},
 		"empty digest":       {"it would match nothing", change(subject.Hex(), ""), "empty algorithm or value"},
 		"digest a list":      {"must be a map", change(`{"sha256":"`+subject.Hex()+`"}`, `["x"]`), `field "digest"`},
-		"no predicate type":  {"nobody could ask for it", change("https://example.com/p", ""), "no predicateType"},
+		"no predicate type":  {"it could not be requested", change("https://example.com/p", ""), "no predicateType"},
 		"twice":              {"parsers take either", change(`"subject"`, `"predicateType":"https://example.com/q","subject"`), `key "predicateType" is there twice`},
 		"twice in digest":    {"parsers take either", change(`"sha256"`, `"sha256":"x","sha256"`), "twice"},
 		"twice in predicate": {"conditions are asked about it", change(`"A":2`, `"a":2`), "twice"},
@@ -83,7 +83,7 @@ func TestCovers(t *testing.T) {
 		"another algorithm": {"the value of another hash", of(map[string]string{"sha512": sum}), image.MustParseDigest("sha256:" + sum), false},
 		"prefixed":          {"the value has no algorithm in it", of(map[string]string{"sha256": "sha256:" + sum}), image.MustParseDigest("sha256:" + sum), false},
 		"a part":            {"exact", of(map[string]string{"sha256": sum[:10]}), image.MustParseDigest("sha256:" + sum), false},
-		"by name":           {"a name says nothing", of(map[string]string{"sha1": "x"}), image.MustParseDigest("sha256:" + sum), false},
+		"by name":           {"a name proves nothing", of(map[string]string{"sha1": "x"}), image.MustParseDigest("sha256:" + sum), false},
 		"zero":              {"nothing is covered", of(map[string]string{"": ""}), image.Digest{}, false},
 	} {
 		if got := row.statement.Covers(row.digest); got != row.want {
@@ -115,8 +115,8 @@ func TestParseEnvelope(t *testing.T) {
 		"most signatures":    {"just within the bound", wrap(std, strings.Repeat(one+",", attest.MaxSignatures-1)+one), ""},
 		"too many":           {"one past the bound", wrap(std, strings.Repeat(one+",", attest.MaxSignatures)+one), "MaxSignatures"},
 		"both alphabets":     {"no encoder does that", wrap(std[:len(std)-4]+"-+==", one), "payload"},
-		"no signature":       {"nobody signed", wrap(std, ""), "no signature"},
-		"empty signature":    {"nobody signed", wrap(std, `{"sig":""}`), "signature 1: it is empty"},
+		"no signature":       {"unsigned", wrap(std, ""), "no signature"},
+		"empty signature":    {"unsigned", wrap(std, `{"sig":""}`), "signature 1: it is empty"},
 		"signature no text":  {"not base64", wrap(std, `{"sig":"?"}`), "signature 1"},
 		"another type":       {"no statement", strings.Replace(good, "in-toto", "other", 1), "payload type"},
 		"no payload":         {"nothing signed", wrap("", one), "payload is empty"},
@@ -138,8 +138,8 @@ func TestParseEnvelope(t *testing.T) {
 	}
 }
 
-// TestBundlesAreWhatTheyContain finds one bundle at a time.
-func TestBundlesAreWhatTheyContain(t *testing.T) {
+// TestBundleContents finds one bundle at a time.
+func TestBundleContents(t *testing.T) {
 	dsse := string(dsseBundle(statement(slsa, subject, "{}")))
 	sign := string(dsseBundle(statement(attest.PredicateCosignSign, subject, "{}")))
 	message := string(messageBundle("one"))
@@ -151,8 +151,8 @@ func TestBundlesAreWhatTheyContain(t *testing.T) {
 		"v0.1":             {"the first version", strings.Replace(message, ".v0.3+json", "+json;version=0.1", 1), "bundle signature", ""},
 		"null envelope":    {"null is absent", strings.Replace(message, `"messageSignature"`, `"dsseEnvelope":null,"messageSignature"`, 1), "bundle signature", ""},
 		"snake case":       {"protocol buffers read it, too", snake.Replace(dsse), "bundle attestation " + slsa, ""},
-		"both contents":    {"it would be what the reader likes", strings.Replace(dsse, `"dsseEnvelope"`, `"messageSignature":{},"dsseEnvelope"`, 1), "", "both a message signature and an envelope"},
-		"both spellings":   {"it would be what the reader likes", strings.Replace(dsse, `"dsseEnvelope"`, `"dsse_envelope":{},"dsseEnvelope"`, 1), "", `both "dsseEnvelope" and "dsse_envelope"`},
+		"both contents":    {"it would depend on the reader", strings.Replace(dsse, `"dsseEnvelope"`, `"messageSignature":{},"dsseEnvelope"`, 1), "", "both a message signature and an envelope"},
+		"both spellings":   {"it would depend on the reader", strings.Replace(dsse, `"dsseEnvelope"`, `"dsse_envelope":{},"dsseEnvelope"`, 1), "", `both "dsseEnvelope" and "dsse_envelope"`},
 		"other case":       {"Go would take it for the field, others not", strings.Replace(dsse, `"dsseEnvelope"`, `"DsseEnvelope":{},"dsseEnvelope"`, 1), "", "did you mean"},
 		"no content":       {"nothing is signed", `{"mediaType":"` + attest.MediaTypeBundle + `"}`, "", "neither a message signature nor an envelope"},
 		"another type":     {"no bundle", strings.Replace(message, "sigstore.bundle", "sigstore.other", 1), "", "not that of a Sigstore bundle"},
@@ -183,10 +183,10 @@ func TestPredicateNames(t *testing.T) {
 		"https://example.com/own": "https://example.com/own", "": "",
 	} {
 		if got := attest.PredicateURI(short); got != uri {
-			t.Errorf("%s stands for %s, want %s", short, got, uri)
+			t.Errorf("%s resolves to %s, want %s", short, got, uri)
 		}
 		if got := attest.PredicateURI(attest.PredicateName(uri)); got != uri {
-			t.Errorf("the name of %s stands for %s", uri, got)
+			t.Errorf("the name of %s resolves to %s", uri, got)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func FuzzParseStatement(f *testing.F) {
 			t.Errorf("incomplete statement %+v", s)
 		}
 		if again, err := attest.ParseStatement(encode(t, s)); err != nil || len(again.Subjects) != len(s.Subjects) {
-			t.Errorf("what was read cannot be read again: %v", err)
+			t.Errorf("the encoded statement cannot be read again: %v", err)
 		}
 	})
 }

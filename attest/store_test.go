@@ -18,13 +18,13 @@ import (
 
 var _ attest.Fetcher = (*store)(nil)
 
-// store is a registry in memory that can be told to lie, to fail and to take its
-// time. It keeps the promises of attest.Fetcher, and no more.
+// store is a registry in memory that can lie, fail and take its time. It keeps the promises of
+// attest.Fetcher, and no more.
 type store struct {
 	manifests map[string][]byte             // repository + reference
 	blobs     map[image.Digest][]byte       // of all repositories
 	referrers map[string][]image.Descriptor // repository + digest
-	failures  map[string]error              // by what is asked for
+	failures  map[string]error              // by request
 	delay     time.Duration                 // of every answer
 
 	mu     sync.Mutex
@@ -76,7 +76,7 @@ func (s *store) Blob(ctx context.Context, _ image.Repository, d image.Descriptor
 	case !ok:
 		return nil, failure(image.NotFound, what)
 	case int64(len(b)) > most:
-		return nil, failure(image.Bound, what)
+		return nil, byContent(what)
 	}
 	return b, nil
 }
@@ -101,6 +101,11 @@ func (s *store) Referrers(ctx context.Context, r image.Repository, d image.Diges
 
 func failure(kind image.Kind, on string) error {
 	return &image.Error{Kind: kind, Op: "fetch", On: on}
+}
+
+// byContent is a failure that the author of a descriptor causes.
+func byContent(on string) error {
+	return &image.Error{Kind: image.Corrupt, Op: "fetch", On: on, Err: &image.ContentError{Err: errors.New("larger than its descriptor's size")}}
 }
 
 // blob keeps bytes and returns a layer of them.
@@ -185,7 +190,7 @@ func statement(predicateType string, about image.Digest, predicate string) []byt
 		predicateType, about.Algorithm(), about.Hex(), predicate)
 }
 
-// envelope wraps a statement; its signature is nobody's.
+// envelope wraps a statement; its signature is of no key.
 func envelope(statement []byte) []byte {
 	return fmt.Appendf(nil, `{"payloadType":"application/vnd.in-toto+json","payload":%q,"signatures":[{"keyid":"","sig":"c2ln"}]}`,
 		base64.StdEncoding.EncodeToString(statement))

@@ -192,12 +192,12 @@ func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tr
 			again = true
 		}
 	}()
-	l := look{Controller: c, at: at, work: w}
-	l.reconcile(ctx)
-	if l.pause > 0 {
-		pause = func(int) time.Duration { return l.pause }
+	e := evaluation{Controller: c, at: at, work: w}
+	e.reconcile(ctx)
+	if e.pause > 0 {
+		pause = func(int) time.Duration { return e.pause }
 	}
-	return pause, l.again
+	return pause, e.again
 }
 
 // backoff is the pause after so many attempts.

@@ -25,7 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// bench is a cluster with policies, and who leads in it.
+// bench is a cluster with policies, and its leader.
 type bench struct {
 	t       *testing.T
 	engine  *jmespath.Engine
@@ -130,14 +130,14 @@ func (b *bench) lead() {
 
 func (b *bench) resign() { b.stop() }
 
-// after lets time go by, and what it brings be done.
+// after lets time go by, and waits for the resulting work.
 func (b *bench) after(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // of the bubble: no time goes by
 	synctest.Wait()
 }
 
-// says reports whether something was told of that speaks of a text.
-func (b *bench) says(text string) bool {
+// failedWith reports whether a reported error contains a text.
+func (b *bench) failedWith(text string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range b.told {
@@ -318,11 +318,11 @@ func TestTriggersBeforeTheirRule(t *testing.T) {
 	}
 }
 
-func TestKeptAsTheRuleSays(t *testing.T) {
+func TestKeptAsTheRuleRequires(t *testing.T) {
 	for name, test := range map[string]struct {
 		rule string
 		do   func(b *bench)
-		want bool // that it is as the rule says afterwards
+		want bool // that it is as the rule requires afterwards
 	}{
 		"an edit is put back": {denyRule, func(b *bench) {
 			b.server.userEdits(deny, func(o map[string]any) { o["spec"].(map[string]any)["ingress"] = []any{map[string]any{}} })
@@ -355,7 +355,7 @@ func TestKeptAsTheRuleSays(t *testing.T) {
 	}
 }
 
-// While nobody leads, users do what they like; who leads then puts it right.
+// The next leader reverts changes of users that were made without a leader.
 func TestPutRightAfterARestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		while func(b *bench)
@@ -443,7 +443,7 @@ func TestGoesWithTriggerAndPolicy(t *testing.T) {
 	}
 }
 
-func TestAChangedPolicyChangesWhatIsThere(t *testing.T) {
+func TestAChangedPolicyUpdatesObjects(t *testing.T) {
 	in(t, func(b *bench) {
 		p := b.compile("deny", denyRule, generate.Settings{})
 		b.policies(p)
@@ -466,9 +466,9 @@ func TestTheRequester(t *testing.T) {
 		forged bool
 		want   bool
 	}{
-		"gets what is theirs":        {"alice", false, true},
-		"is not guessed":             {"", false, false},
-		"is not who says so himself": {"alice", true, false},
+		"gets their object":       {"alice", false, true},
+		"is not guessed":          {"", false, false},
+		"is not taken from users": {"alice", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
@@ -483,8 +483,8 @@ func TestTheRequester(t *testing.T) {
 				if got := b.server.object(owner) != nil; got != test.want {
 					t.Errorf("there: %v", got)
 				}
-				if !test.want && !b.says("which is not recorded") {
-					t.Error("nobody was told why not")
+				if !test.want && !b.failedWith("which is not recorded") {
+					t.Error("the reason is not reported")
 				}
 				told := b.tellings()
 				b.after(time.Hour)
@@ -504,8 +504,8 @@ func TestForbiddenThenAllowed(t *testing.T) {
 		b.namespace("team", "")
 		b.after(time.Hour)
 		b.wantGone(deny)
-		if !b.says("forbidden") {
-			t.Error("nobody was told")
+		if !b.failedWith("forbidden") {
+			t.Error("the failure is not reported")
 		}
 		if _, requests := b.server.written(deny); requests < 3 || requests > 30 {
 			t.Errorf("%d tries in an hour", requests)
@@ -516,7 +516,7 @@ func TestForbiddenThenAllowed(t *testing.T) {
 	})
 }
 
-// What was not done before a restart is done after it.
+// Work that failed before a restart is done after it.
 func TestForbiddenUntilARestart(t *testing.T) {
 	in(t, func(b *bench) {
 		once := b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), generate.Settings{})
@@ -547,8 +547,8 @@ func TestAKindThatIsServedLater(t *testing.T) {
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Minute)
-		if !b.says("serves no such kind") {
-			t.Error("nobody was told")
+		if !b.failedWith("serves no such kind") {
+			t.Error("the failure is not reported")
 		}
 		b.server.mu.Lock()
 		b.server.kinds = served
@@ -558,7 +558,7 @@ func TestAKindThatIsServedLater(t *testing.T) {
 	})
 }
 
-// A rule whose objects are its own triggers ends.
+// A rule with objects that are its own triggers ends.
 func TestAChainEnds(t *testing.T) {
 	in(t, func(b *bench) {
 		b.policies(b.compile("chain", `
@@ -571,8 +571,8 @@ generate: {apiVersion: v1, kind: ConfigMap, name: "{{request.object.metadata.nam
 		b.after(time.Hour)
 		b.wantThere("configmaps/team/axxxxx")
 		b.wantGone("configmaps/team/axxxxxx")
-		if !b.says("in a row") {
-			t.Error("nobody was told")
+		if !b.failedWith("in a row") {
+			t.Error("the failure is not reported")
 		}
 		b.server.userDeletes("configmaps/team/a")
 		b.after(time.Hour)
@@ -624,7 +624,7 @@ mutate: {targets: [{apiVersion: v1, kind: Secret, name: "of-{{request.object.met
 	}
 }
 
-// Who undoes what a rule wants, at once and for ever, does not keep the gateway busy.
+// A user that always reverts a rule's object at once does not keep the gateway busy.
 func TestAFightIsSlow(t *testing.T) {
 	in(t, func(b *bench) {
 		b.policies(b.compile("deny", denyRule, generate.Settings{}))
@@ -657,7 +657,7 @@ generate:
   data: {data: {secret: "{{request.object.metadata.labels.secret || 'x'}}"}}
 `
 
-// pod makes one that the rule above speaks of.
+// pod makes one that the rule above matches.
 func (b *bench) pod(name, secret string) {
 	b.t.Helper()
 	b.server.userPuts(b.object("{apiVersion: v1, kind: Pod, metadata: {name: " + name + ", namespace: team, labels: {app: web, secret: " + secret + "}}}"))
@@ -684,7 +684,7 @@ func TestManyComeAndGo(t *testing.T) {
 		b.server.userDeletes("pods/team/first")
 		b.after(10 * time.Minute)
 		b.wantThere("configmaps/team/web")
-		// Each of the others is read, and what it wants, and some more for who is first.
+		// Each of the others is read, and its object, and some more for the first one.
 		if reads := b.server.looked() - before; reads > 500 {
 			t.Errorf("%d objects were looked for, for 20 triggers that are there", reads)
 		}
@@ -715,8 +715,8 @@ func TestTriggersShare(t *testing.T) {
 				if times, _ := b.server.written("configmaps/team/web"); times != 1 {
 					t.Errorf("written %d times", times)
 				}
-				if got := b.says("not as this rule wants it"); got != test.differ {
-					t.Errorf("told of a difference: %v", got)
+				if got := b.failedWith("differs from what this rule requires"); got != test.differ {
+					t.Errorf("a difference is reported: %v", got)
 				}
 				b.server.userDeletes("pods/team/one")
 				b.after(10 * time.Minute)
@@ -781,7 +781,7 @@ func TestAlter(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what happened while nobody led", func(t *testing.T) {
+	t.Run("changes without a leader", func(t *testing.T) {
 		in(t, func(b *bench) {
 			start(b, generate.Settings{})
 			b.lead()
@@ -798,7 +798,7 @@ func TestAlter(t *testing.T) {
 			}
 		})
 	})
-	t.Run("what is as it was is left alone", func(t *testing.T) {
+	t.Run("an unchanged trigger is left alone", func(t *testing.T) {
 		in(t, func(b *bench) {
 			start(b, generate.Settings{})
 			b.lead()
@@ -847,7 +847,7 @@ func TestAlter(t *testing.T) {
 			b.lead()
 			address(b, "one")
 			b.after(time.Minute)
-			if at(b, "asks") != "old" || !b.says("forbidden") {
+			if at(b, "asks") != "old" || !b.failedWith("forbidden") {
 				t.Fatal(at(b, "asks"))
 			}
 			b.server.forbid("scaledobjects", false)
@@ -875,8 +875,8 @@ mutate:
 		if times, _ := b.server.written("configmaps/team/count"); times < 2 || times > 120 {
 			t.Errorf("written %d times in ten minutes", times)
 		}
-		if !b.says("another rule reverts the changes") {
-			t.Error("nobody was told")
+		if !b.failedWith("another rule reverts the changes") {
+			t.Error("the failure is not reported")
 		}
 	})
 }
@@ -902,7 +902,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What a rule made once, and somebody deleted since, is not made again because another
+// An object that a rule made once, and a user deleted since, is not made again because another
 // replica leads.
 func TestMadeOnceForTriggersBeforeTheRule(t *testing.T) {
 	in(t, func(b *bench) {
@@ -922,8 +922,8 @@ func TestMadeOnceForTriggersBeforeTheRule(t *testing.T) {
 	})
 }
 
-// A rule that speaks of one version of a kind keeps what it made, in whichever version
-// the trigger is read.
+// A rule that matches one version of a kind keeps its objects, in whichever version the trigger is
+// read.
 func TestVersionsOfATrigger(t *testing.T) {
 	in(t, func(b *bench) {
 		b.server.kinds = append(b.server.kinds, background.Kind{Version: "v2", Kind: "Namespace", Resource: "namespaces"})
@@ -970,7 +970,7 @@ generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: "{{reque
 
 // An object that stood there before the rule is taken over by one that synchronizes,
 // and left alone by one that does not.
-func TestWhatWasThereBefore(t *testing.T) {
+func TestExistingTarget(t *testing.T) {
 	for _, synchronize := range []bool{true, false} {
 		t.Run(fmt.Sprintf("synchronize %v", synchronize), func(t *testing.T) {
 			in(t, func(b *bench) {
@@ -984,7 +984,7 @@ func TestWhatWasThereBefore(t *testing.T) {
 					t.Errorf("it is %v", got)
 				}
 				if fmt.Sprint(metadata(got)["finalizers"]) != "[a/b]" || metadata(got)["labels"].(map[string]any)["mine"] != "x" {
-					t.Errorf("what is somebody else's has gone: %v", metadata(got))
+					t.Errorf("another owner's fields are gone: %v", metadata(got))
 				}
 			})
 		})

@@ -13,17 +13,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// nobody leads in this example, and there is nothing to be done.
-type nobody struct{}
+// idle is a set of dependencies without policies: there is no work in this example.
+type idle struct{}
 
-func (nobody) Policies() *set.Set                                        { return nil }
-func (nobody) Changed() <-chan struct{}                                  { return nil }
-func (nobody) Gone(context.Context, string) (bool, error)                { return false, errors.New("unknown") }
-func (nobody) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
-func (nobody) Load(context.Context) (background.Progress, error)         { return background.Progress{}, nil }
-func (nobody) Save(context.Context, background.Progress) error           { return nil }
-func (nobody) Worked(w background.Work)                                  { fmt.Println(w.Action, w.Object) }
-func (nobody) Failed(err error)                                          { fmt.Println(err) }
+func (idle) Policies() *set.Set                                        { return nil }
+func (idle) Changed() <-chan struct{}                                  { return nil }
+func (idle) Gone(context.Context, string) (bool, error)                { return false, errors.New("unknown") }
+func (idle) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
+func (idle) Load(context.Context) (background.Progress, error)         { return background.Progress{}, nil }
+func (idle) Save(context.Context, background.Progress) error           { return nil }
+func (idle) Worked(w background.Work)                                  { fmt.Println(w.Action, w.Object) }
+func (idle) Failed(err error)                                          { fmt.Println(err) }
 
 func Example() {
 	keeper, err := record.New(make([]byte, 32))
@@ -37,7 +37,7 @@ func Example() {
 		return
 	}
 	c, err := background.New(background.Options{
-		Cluster: newServer(engine), Policies: nobody{}, Namespaces: nobody{}, Records: keeper, Memory: nobody{}, Observer: nobody{},
+		Cluster: newServer(engine), Policies: idle{}, Namespaces: idle{}, Records: keeper, Memory: idle{}, Observer: idle{},
 	})
 	if err != nil {
 		fmt.Println(err)

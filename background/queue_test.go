@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
-// TestWhatWaitsIsBounded: triggers that wait hold so much together, however large their
-// authors make them; the others wait with their name, and what was held is free again.
-func TestWhatWaitsIsBounded(t *testing.T) {
+// TestPendingTriggersAreBounded: pending triggers hold a bounded size together, however large
+// their authors make them; the others wait by name, and released ones free their size.
+func TestPendingTriggersAreBounded(t *testing.T) {
 	large := func(bytes int) map[string]any {
 		return map[string]any{"data": map[string]any{"a": strings.Repeat("x", bytes)}}
 	}

@@ -26,7 +26,7 @@ func (s *triggerSink) Listed(object map[string]any) {
 	if at := keyOf(identity(object)); s.there.has(at) {
 		s.seen[at] = true
 	}
-	s.look(object, listed, s.rules)
+	s.enqueueTrigger(object, listed, s.rules)
 }
 
 // Synced implements Sink. It queues the missing triggers of generated objects.
@@ -48,7 +48,7 @@ func (s *triggerSink) Changed(object map[string]any, is bool) {
 	if is {
 		why = came
 	}
-	s.look(object, why, nil)
+	s.enqueueTrigger(object, why, nil)
 }
 
 // Deleted implements Sink.
@@ -69,8 +69,8 @@ func (s *triggerSink) Failed(err error) {
 	s.options.Observer.Failed(fmt.Errorf("watch %s, triggers of rules about other objects: %w", s.kind.Resource, err))
 }
 
-// look queues a trigger, unless no rule matches it or nothing relevant to rules has changed.
-func (c *Controller) look(object map[string]any, why cause, rules map[ruleID]bool) {
+// enqueueTrigger queues a trigger, unless no rule matches it or nothing relevant to rules has changed.
+func (c *Controller) enqueueTrigger(object map[string]any, why cause, rules map[ruleID]bool) {
 	t := identity(object)
 	at := keyOf(t)
 	if leaving(object) || c.excluded(at) {

@@ -120,7 +120,7 @@ func TestPutReplacesValueAndLife(t *testing.T) {
 	}
 }
 
-func TestDeleteAndClearForget(t *testing.T) {
+func TestDeleteAndClear(t *testing.T) {
 	c := newCache(t, cache.Options[string, string]{MaxCost: 10, MaxTTL: time.Hour})
 	c.Put("a", "1", time.Hour)
 	c.Put("b", "2", time.Hour)

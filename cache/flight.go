@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,7 @@ const joinable = 3 * time.Second
 
 type call[V any] struct {
 	began time.Time
+	steps atomic.Int64
 	done  chan struct{} // closed when value and err are set
 	value V
 	err   error
@@ -42,7 +44,7 @@ func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error
 
 // Do returns the result of the pending call for key. It starts work if there is none, or if it
 // began more than 3 s ago, also while waiting for an older call. A caller returns with its ctx's
-// error when ctx ends; the work continues. The context of work has the values of the initiating
+// error when ctx ends, in an *UnfinishedError if work has counted steps; the work continues. The context of work has the values of the initiating
 // ctx, but ends only with the Flight's timeout. work must honour it, because its callers wait
 // until it returns. If work panics, every waiting caller gets a *PanicError.
 func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context) (V, error)) (V, error) {
@@ -56,9 +58,35 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context)
 		switch {
 		case done:
 			return c.value, c.err
+		case ctx.Err() != nil && c.steps.Load() > 0:
+			return none, &UnfinishedError{Steps: c.steps.Load(), Err: context.Cause(ctx)}
 		case ctx.Err() != nil:
 			return none, context.Cause(ctx)
 		}
+	}
+}
+
+// UnfinishedError is the error of a caller whose ctx ended before the shared work.
+type UnfinishedError struct {
+	// Steps is how many steps the work has counted until then.
+	Steps int64
+	// Err is the cause.
+	Err error
+}
+
+// Error implements error.
+func (e *UnfinishedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// stepsKey is the context key of the steps of shared work.
+type stepsKey struct{}
+
+// Step counts a step of the shared work that ctx belongs to, if any; see UnfinishedError.
+func Step(ctx context.Context) {
+	if steps, ok := ctx.Value(stepsKey{}).(*atomic.Int64); ok {
+		steps.Add(1)
 	}
 }
 
@@ -73,7 +101,7 @@ func (f *Flight[K, V]) join(ctx context.Context, key K, work func(context.Contex
 	}
 	c = &call[V]{began: time.Now(), done: make(chan struct{})}
 	f.calls[key] = c
-	detached := context.WithoutCancel(ctx)
+	detached := context.WithValue(context.WithoutCancel(ctx), stepsKey{}, &c.steps)
 	if deadline, bounded := CallerDeadline(ctx); bounded {
 		detached = context.WithValue(detached, callerKey{}, deadline)
 	}

@@ -79,7 +79,7 @@ func TestNothingIsRemembered(t *testing.T) {
 	}
 }
 
-func TestWorkOutlivesTheCallerWhoStartedIt(t *testing.T) {
+func TestWorkOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlight(t)
 		release := make(chan struct{})
@@ -99,12 +99,12 @@ func TestWorkOutlivesTheCallerWhoStartedIt(t *testing.T) {
 		synctest.Wait()
 		leave()
 		if got := <-one; !errors.Is(got.err, context.Canceled) {
-			t.Errorf("the caller who left got %+v, want context.Canceled", got)
+			t.Errorf("the caller that left got %+v, want context.Canceled", got)
 		}
 		synctest.Wait()
 		close(release)
 		if got := <-two; got.value != 7 || got.err != nil {
-			t.Errorf("the caller who stayed got %+v, want the result", got)
+			t.Errorf("the caller that stayed got %+v, want the result", got)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestWorkHasADeadlineOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestCallerWhoHasAlreadyLeftStartsNothing(t *testing.T) {
+func TestCanceledCallerStartsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := newFlight(t).Do(ctx, "k", func(context.Context) (int, error) {
@@ -196,7 +196,7 @@ func TestWorkThatBreaksIsAnErrorForAllWaiters(t *testing.T) {
 	}
 }
 
-func TestNobodyJoinsWorkThatHangs(t *testing.T) {
+func TestLateCallersSkipWorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := cache.NewFlight[string, string](time.Minute)
 		if err != nil {
@@ -218,16 +218,16 @@ func TestNobodyJoinsWorkThatHangs(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second) //nolint:forbidigo // of the bubble's clock
 		if got, err := f.Do(t.Context(), "key", second); got != "second" || err != nil {
-			t.Errorf("who came later got %q, %v, and waited for work that hangs", got, err)
+			t.Errorf("a later caller got %q, %v, and waited for work that hangs", got, err)
 		}
-		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock: the first work ends, and forgets nobody else's
+		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock: the first work ends, and evicts no later result
 		synctest.Wait()
 	})
 }
 
-// TestNobodyStaysWithWorkThatHangs: who joined work in time does not wait for it longer
-// than who came later would, and starts it anew, once for all who wait.
-func TestNobodyStaysWithWorkThatHangs(t *testing.T) {
+// TestNoWaitForWorkThatHangs: a caller that joined work in time waits no longer than a later
+// caller would. The work then starts anew, once for all callers that wait.
+func TestNoWaitForWorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := cache.NewFlight[string, string](time.Minute)
 		if err != nil {
@@ -262,4 +262,38 @@ func TestNobodyStaysWithWorkThatHangs(t *testing.T) {
 		time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock
 		synctest.Wait()
 	})
+}
+
+// TestUnfinished: a caller that leaves gets the number of steps, whether it began the work or joined it.
+func TestUnfinished(t *testing.T) {
+	for _, steps := range []int64{0, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			flight, end := newFlight(t), make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			failures := make(chan error, 2)
+			for range 2 {
+				go func() {
+					_, err := flight.Do(ctx, "key", func(ctx context.Context) (int, error) {
+						for range steps {
+							cache.Step(ctx)
+						}
+						<-end
+						return 0, nil
+					})
+					failures <- err
+				}()
+			}
+			synctest.Wait()
+			cancel()
+			for range 2 {
+				err := <-failures
+				unfinished, ok := errors.AsType[*cache.UnfinishedError](err)
+				if !errors.Is(err, context.Canceled) || ok != (steps > 0) || ok && unfinished.Steps != steps {
+					t.Errorf("%d steps: %#v", steps, err)
+				}
+			}
+			close(end)
+		})
+	}
+	cache.Step(t.Context()) // no shared work
 }

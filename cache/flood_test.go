@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/cache"
 )
 
-// TestAFloodDoesNotPushOutWhatIsUsed: somebody asks for twenty times as much as there
-// is room for, over and over; what others asked for a few times, and go on to, stays.
-func TestAFloodDoesNotPushOutWhatIsUsed(t *testing.T) {
+// TestFloodKeepsUsedEntries: one client requests twenty times as many keys as the cache has
+// room for, repeatedly. Entries that other clients requested and still use stay.
+func TestFloodKeepsUsedEntries(t *testing.T) {
 	const room, used, rounds = 2_000, 100, 5
 	c, err := cache.New(cache.Options[string, int]{MaxCost: room, MaxTTL: time.Hour})
 	if err != nil {
@@ -30,7 +30,7 @@ func TestAFloodDoesNotPushOutWhatIsUsed(t *testing.T) {
 			if !ask(fmt.Sprint("flood ", i)) {
 				refused++
 			}
-			if i%40 == 0 { // a fortieth of what the flood asks
+			if i%40 == 0 { // a fortieth of the keys of the flood
 				if !ask(fmt.Sprint("used ", asked%used)) && round > 0 {
 					missed++
 				}

@@ -95,8 +95,8 @@ func TestATokenForLess(t *testing.T) {
 		}{
 			{"for all", policy.User{Name: "dev", UID: "7"}, true, nil},
 			{"for something", policy.User{Name: "dev", UID: "7", Extra: []byte(`{"scopes":["user:info"]}`)}, false, nil},
-			{"another who had the name", policy.User{Name: "dev", UID: "8"}, false, nil},
-			{"nobody can read for what", policy.User{Name: "dev", UID: "7", Extra: []byte(`{`)}, false, cluster.ErrUnavailable},
+			{"another user with the same name", policy.User{Name: "dev", UID: "8"}, false, nil},
+			{"the scopes cannot be parsed", policy.User{Name: "dev", UID: "7", Extra: []byte(`{`)}, false, cluster.ErrUnavailable},
 		} {
 			if may, err := access.MayRead(t.Context(), row.user); may != row.may || !errors.Is(err, row.want) {
 				t.Errorf("%s: %t, %v", row.reason, may, err)

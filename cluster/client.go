@@ -151,12 +151,12 @@ func (c *Client) connect(config *rest.Config) error {
 
 func load(kubeconfig, context string) (*rest.Config, error) {
 	if kubeconfig == "" && context != "" {
-		return nil, fmt.Errorf("kubernetes client: context %s: no kubeconfig is given that could have it", context)
+		return nil, fmt.Errorf("kubernetes client: no kubeconfig for context %s: set --kubeconfig or KUBECONFIG", context)
 	}
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("kubernetes client: no kubeconfig is given, and this is no pod with a service account: %w", err)
+			return nil, fmt.Errorf("kubernetes client: no kubeconfig: set --kubeconfig or KUBECONFIG: %w", err)
 		}
 		return config, nil
 	}

@@ -83,7 +83,7 @@ func TestLookupsAnswer(t *testing.T) {
 	}
 	m["data"].(map[string]any)["mode"] = "lax"
 	if again, _ := l.ConfigMap(t.Context(), "shop", "settings"); again["data"].(map[string]any)["mode"] != "strict" {
-		t.Error("who was given a config map changed it for the next")
+		t.Error("a caller's change to a config map is visible to the next caller")
 	}
 	names, err := l.PullSecrets(t.Context(), "shop", "web")
 	if err != nil || !slices.Equal(names, []string{"pull", "other"}) {
@@ -142,7 +142,7 @@ func TestLookupsRefuse(t *testing.T) {
 	}
 }
 
-func TestLookupsForget(t *testing.T) {
+func TestLookupsExpire(t *testing.T) {
 	for _, row := range []struct {
 		reason    string
 		namespace string
@@ -152,7 +152,7 @@ func TestLookupsForget(t *testing.T) {
 		{"a moment later", "shop", 9 * time.Second, 0},
 		{"a config map is kept for 10 s", "shop", 10 * time.Second, 1},
 		{"the others for 30 s", "shop", 30 * time.Second, 3},
-		{"what is absent is kept a little", "street", 4 * time.Second, 0},
+		{"an absent object is kept for a short time", "street", 4 * time.Second, 0},
 		{"and looked for again soon", "street", 5 * time.Second, 3},
 	} {
 		client, c := fake.NewClientset(objects()...), &clock{time.Now()}
@@ -167,7 +167,7 @@ func TestLookupsForget(t *testing.T) {
 	}
 }
 
-// TestFresh: what rules read is asked for anew, unless its label says otherwise.
+// TestFresh: objects that rules read are requested anew, unless a label allows caching.
 func TestFresh(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -175,7 +175,7 @@ func TestFresh(t *testing.T) {
 		asked  int
 	}{
 		{"one without the label", nil, 2},
-		{"the label says no", map[string]string{cluster.RememberLabel: "false"}, 2},
+		{"the label is false", map[string]string{cluster.RememberLabel: "false"}, 2},
 		{"it may be remembered", map[string]string{cluster.RememberLabel: "true"}, 1},
 	} {
 		client := fake.NewClientset(&core.ConfigMap{
@@ -216,11 +216,11 @@ func TestLookupsHeedTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := l.Secret(ctx, "shop", "pull"); !errors.Is(err, cluster.ErrUnavailable) || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want could-not-look because the caller left", err)
+		t.Errorf("got %v, want ErrUnavailable because the caller left", err)
 	}
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsNameTheFix(t *testing.T) {
 	client := fake.NewClientset()
 	client.PrependReactor("get", "secrets", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pull", errors.New("no"))
@@ -269,7 +269,7 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("of a namespace without labels: %v, %v; want an empty map", labels, err)
 		}
 		if got := len(client.Actions()); got != 0 {
-			t.Errorf("the API server was asked %d times for what is known", got)
+			t.Errorf("the API server was asked %d times for a known object", got)
 		}
 		if err := client.Tracker().Delete(namespaces, "", "shop"); err != nil {
 			t.Fatal(err)
@@ -309,9 +309,9 @@ func TestNamespacesNotMirroredYet(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreMadeUp: who asks about namespaces that nobody made takes no more of the
-// client's limit than a part, and none from those that are known.
-func TestNamesThatAreMadeUp(t *testing.T) {
+// TestUnknownNamespacesAreBounded: requests for namespaces that do not exist take only a part
+// of the client's limit, and nothing from known namespaces.
+func TestUnknownNamespacesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newMetadata(t, namespace("shop", map[string]string{"tier": "prod"}))
 		n, err := cluster.NewNamespaces(cluster.NamespaceOptions{Client: client})
@@ -369,7 +369,7 @@ func TestRoles(t *testing.T) {
 		go func() { defer close(done); r.Run(ctx) }()
 		synctest.Wait()
 		if got := len(client.Actions()); got != 0 {
-			t.Errorf("the API server was asked %d times before anybody needed roles", got)
+			t.Errorf("the API server was asked %d times before the first request for roles", got)
 		}
 		expect := func(reason string, user policy.User, want string) {
 			t.Helper()
@@ -416,7 +416,7 @@ func TestRolesThatCannotBeListed(t *testing.T) {
 		leave()
 	}()
 	if roles, clusterRoles, err := r.Roles(asking, policy.User{Name: "ann"}, "shop"); !errors.Is(err, cluster.ErrUnavailable) || roles != nil || clusterRoles != nil {
-		t.Errorf("got %v, %v, %v; want could-not-look and no roles", roles, clusterRoles, err)
+		t.Errorf("got %v, %v, %v; want ErrUnavailable and no roles", roles, clusterRoles, err)
 	}
 	cancel()
 	<-done
@@ -472,8 +472,8 @@ func ExampleLookups() {
 	// secret shop/lost is not found
 }
 
-// TestPullSecretsAreThere: a Secret that is made beside its Pods is seen soon, and
-// "could not look" is neither answer.
+// TestPullSecretsAreThere: a Secret that is created together with its Pods is found soon, and
+// an API error is neither answer.
 func TestPullSecretsAreThere(t *testing.T) {
 	now := &clock{time.Now()}
 	client := fake.NewClientset(objects()...)
@@ -502,6 +502,6 @@ func TestPullSecretsAreThere(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("no"))
 	})
 	if got, err := has.Has(t.Context(), "shop", "secret"); got || !errors.Is(err, cluster.ErrForbidden) {
-		t.Errorf("where nobody may look: %t, %v", got, err)
+		t.Errorf("in a forbidden namespace: %t, %v", got, err)
 	}
 }

@@ -153,13 +153,13 @@ func (c *Collection) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		items, _ := page["items"].([]any)
+		items, _ := complete(page)["items"].([]any)
 		for _, item := range items {
 			object, ok := item.(map[string]any)
 			if !ok {
 				return fmt.Errorf("list %s: an item is no object", c.options.At)
 			}
-			key, one := c.weigh(complete(object, page))
+			key, one := c.weigh(object)
 			objects[key], size = one, size+one.weight-objects[key].weight
 			if size > c.options.Most {
 				return c.exceeded()
@@ -191,17 +191,19 @@ func (c *Collection) page(ctx context.Context, token string) (map[string]any, er
 	return page, err
 }
 
-// complete adds kind and apiVersion to an item, which lists have only once for all items.
-func complete(object, list map[string]any) map[string]any {
-	if object["kind"] == nil {
-		if kind, ok := list["kind"].(string); ok {
+// complete adds kind and apiVersion to the items of a list, which has them once for all items.
+func complete(list map[string]any) map[string]any {
+	items, _ := list["items"].([]any)
+	for _, item := range items {
+		object, ok := item.(map[string]any)
+		if kind, known := list["kind"].(string); ok && known && object["kind"] == nil {
 			object["kind"] = strings.TrimSuffix(kind, "List")
 		}
+		if version := list["apiVersion"]; ok && version != nil && object["apiVersion"] == nil {
+			object["apiVersion"] = version
+		}
 	}
-	if object["apiVersion"] == nil {
-		object["apiVersion"] = list["apiVersion"]
-	}
-	return object
+	return list
 }
 
 func (c *Collection) weigh(object map[string]any) (types.NamespacedName, weighed) {
@@ -262,9 +264,7 @@ func (c *Collection) take(event watch.Event) (changed bool, err error) {
 	if !ok {
 		return false, fmt.Errorf("watch %s: a %T is no object", c.options.At, event.Object)
 	}
-	if version := u.GetResourceVersion(); version != "" {
-		c.version = version
-	}
+	c.version = cmp.Or(u.GetResourceVersion(), c.version)
 	switch event.Type {
 	case watch.Bookmark:
 		return false, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// scripted is an API server whose lists and watches a test writes.
+// scripted is an API server with lists and watches that a test writes.
 type scripted struct {
 	mu      sync.Mutex
 	pages   map[string]string // by continue token
@@ -135,15 +135,15 @@ func clientOf(t *testing.T, handler http.Handler) *cluster.Client {
 	return client
 }
 
-// heard is what a Collection said.
+// heard is a call of a Collection's callback.
 type heard struct {
 	names  string
 	kinds  string
 	err    error
-	fields bool // managedFields were told
+	fields bool // managedFields were included
 }
 
-// listen runs a Collection and returns what it says.
+// listen runs a Collection and returns its reports.
 func listen(t *testing.T, api http.Handler, most int) <-chan heard {
 	t.Helper()
 	said := make(chan heard, 100)
@@ -179,7 +179,7 @@ func next(t *testing.T, said <-chan heard) heard {
 	case h := <-said:
 		return h
 	case <-time.After(20 * time.Second):
-		t.Fatal("nothing is said")
+		t.Fatal("nothing is reported")
 		return heard{}
 	}
 }
@@ -217,7 +217,7 @@ func TestCollection(t *testing.T) {
 	if len(lists) != 2 || len(watches) != 2 || watches[0] != "7" || watches[1] != "20" {
 		t.Errorf("lists %q, watches %q: want the watch opened again where it ended", lists, watches)
 	}
-	// What is expired is listed again, as the difference that it is.
+	// After an expired version the list is repeated, and only the difference is reported.
 	api.page("", "", "30", thing("z", "30"))
 	api.events <- "410"
 	until(t, said, "z")
@@ -319,7 +319,7 @@ func TestCollectionOptions(t *testing.T) {
 	for name, spoil := range map[string]func(*cluster.CollectionOptions){
 		"no client":       func(o *cluster.CollectionOptions) { o.Client = nil },
 		"no bound":        func(o *cluster.CollectionOptions) { o.Most = 0 },
-		"nobody is told":  func(o *cluster.CollectionOptions) { o.Changed = nil },
+		"no callback":     func(o *cluster.CollectionOptions) { o.Changed = nil },
 		"a name":          func(o *cluster.CollectionOptions) { o.At.Name = "a" },
 		"a subresource":   func(o *cluster.CollectionOptions) { o.At.Resource = "pods/log" },
 		"Secrets":         func(o *cluster.CollectionOptions) { o.At.Resource = "secrets" },
@@ -350,10 +350,10 @@ func TestCall(t *testing.T) {
 	}
 	api.refuse(http.StatusForbidden)
 	if _, err := client.Call(t.Context(), http.MethodGet, things, nil); !errors.Is(err, cluster.ErrForbidden) {
-		t.Errorf("what is forbidden: %v", err)
+		t.Errorf("a forbidden resource: %v", err)
 	}
 	if _, err := client.Call(t.Context(), http.MethodGet, "/apis/acme.example/v1/others", nil); !errors.Is(err, cluster.ErrNotFound) {
-		t.Errorf("what is not there: %v", err)
+		t.Errorf("a missing resource: %v", err)
 	}
 	api.refuse(0)
 	api.mu.Lock()
@@ -361,7 +361,7 @@ func TestCall(t *testing.T) {
 	api.mu.Unlock()
 	var exceeded *limit.ExceededError
 	if _, err := client.Call(t.Context(), http.MethodGet, things, nil); !errors.As(err, &exceeded) {
-		t.Errorf("what is too large: %v", err)
+		t.Errorf("a list that is too large: %v", err)
 	}
 	for _, row := range []struct{ method, at string }{
 		{http.MethodGet, "https://elsewhere.example/api/v1/pods"}, {http.MethodGet, "//elsewhere.example/api/v1/pods"}, {http.MethodGet, "/metrics"},

@@ -23,8 +23,8 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 )
 
-// TestHeld: while the API server does not answer, credentials are what they were, for a
-// time, and nothing else is; what it answers is heeded at once.
+// TestHeld: while the API server does not answer, only credentials are served from the
+// cache, for a limited time. Any answer of the server applies at once.
 func TestHeld(t *testing.T) {
 	silent := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -38,7 +38,7 @@ func TestHeld(t *testing.T) {
 		reason string
 		server func(context.Context) error
 		after  time.Duration
-		want   error         // of who may hold
+		want   error         // of a lookup that may serve held entries
 		waits  time.Duration // of each look-up, at most
 	}{
 		{"still remembered", silent, 29 * time.Second, nil, 0},
@@ -47,8 +47,8 @@ func TestHeld(t *testing.T) {
 		{"overloaded", says(apierrors.NewTooManyRequestsError("later")), 31 * time.Second, nil, 0},
 		{"just before the end", silent, 10*time.Minute - 2*time.Second, nil, 500 * time.Millisecond},
 		{"broken", says(apierrors.NewInternalError(errors.New("etcd"))), 31 * time.Second, nil, 0},
-		{"a stranger to it", says(apierrors.NewUnauthorized("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
-		{"not what was asked", says(apierrors.NewBadRequest("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
+		{"an unknown client", says(apierrors.NewUnauthorized("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
+		{"a malformed request", says(apierrors.NewBadRequest("no")), 31 * time.Second, cluster.ErrUnavailable, 0},
 		{"too long", says(errors.New("connection refused")), 10 * time.Minute, cluster.ErrUnavailable, 0},
 		{"deleted meanwhile", says(apierrors.NewNotFound(secrets, "x")), 31 * time.Second, cluster.ErrNotFound, 0},
 		{"forbidden meanwhile", says(apierrors.NewForbidden(secrets, "x", errors.New("no"))), 31 * time.Second, cluster.ErrForbidden, 0},
@@ -61,7 +61,7 @@ func TestHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				defer time.Sleep(time.Minute) //nolint:forbidigo // the bubble's: for what goes on when nobody waits any more
+				defer time.Sleep(time.Minute) //nolint:forbidigo // the bubble's: for requests that continue after the caller left
 				held := cluster.Held{Lookups: l}
 				look := func(ctx context.Context) (secret, account error) {
 					_, _, secret = held.Secret(ctx, "shop", "pull")
@@ -92,15 +92,15 @@ func TestHeld(t *testing.T) {
 					return
 				}
 				if _, _, err := l.Secret(t.Context(), "shop", "pull"); !errors.Is(err, cluster.ErrUnavailable) {
-					t.Errorf("what trust hangs on: got %v, want could-not-look", err)
+					t.Errorf("a lookup without held entries: got %v, want ErrUnavailable", err)
 				}
 			})
 		})
 	}
 }
 
-// troubled is a client of an API server that says nothing of Secrets and service accounts
-// but trouble. The fake one's own way to fail holds a lock meanwhile.
+// troubled is a client that returns errors for Secrets and service accounts. A reactor of
+// the fake client holds a lock meanwhile.
 type troubled struct {
 	kubernetes.Interface
 	trouble func(context.Context) error // nil for none
@@ -177,12 +177,12 @@ func TestHeldIsRenewed(t *testing.T) {
 		})
 		time.Sleep(31 * time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got != first {
-			t.Errorf("while nobody answers: %s", got)
+			t.Errorf("while the server does not answer: %s", got)
 		}
 		away = false
 		time.Sleep(4 * time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got != first {
-			t.Errorf("within the time that nobody is asked in: %s", got)
+			t.Errorf("during the pause between requests: %s", got)
 		}
 		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 		if got := password(); got == first {
@@ -191,9 +191,9 @@ func TestHeldIsRenewed(t *testing.T) {
 	})
 }
 
-// TestHeldHeedsWhatComesLate: what an API server says in the very moment in which nobody
-// waits any more is not forgotten for what was.
-func TestHeldHeedsWhatComesLate(t *testing.T) {
+// TestHeldUsesLateAnswers: an answer that arrives at the moment in which the caller stops
+// waiting is stored, and replaces the held entry.
+func TestHeldUsesLateAnswers(t *testing.T) {
 	for range 50 { // which of the two is first is chance
 		synctest.Test(t, func(t *testing.T) {
 			held := onceThere(t, after(500*time.Millisecond, gone))

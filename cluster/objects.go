@@ -133,8 +133,8 @@ func (o *Objects) Get(ctx context.Context, at Place) (map[string]any, error) {
 	return o.read(ctx, objectsKey{Place: at}, maxObject)
 }
 
-// List returns the list object of all objects with the labels. It is shared and must not be
-// modified. A list that exceeds the bounds is an error, never truncated.
+// List returns the list object of all objects with the labels, each with its kind. It is shared
+// and must not be modified. A list that exceeds the bounds is an error, never truncated.
 func (o *Objects) List(ctx context.Context, at Place, having map[string]string) (map[string]any, error) {
 	if at.Name != "" {
 		return nil, fmt.Errorf("%s: a list of one name", at)
@@ -172,7 +172,7 @@ func (o *Objects) fetch(ctx context.Context, key objectsKey, most int64) (map[st
 		}
 	}
 	object, size, err := ask(ctx, request, most, key.String())
-	if err == nil && key.Name == "" && continued(object) != "" {
+	if err == nil && key.Name == "" && continued(complete(object)) != "" {
 		err = fmt.Errorf("there are more than %d of them, which is the bound", maxListed)
 	}
 	return object, size, key.classify(err)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,12 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			more = "token"
 		}
 		_, _ = fmt.Fprintf(w, `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"continue":%q},"items":[%s]}`, more, deployment)
+	case "GET /api/v1/namespaces/shop/pods": // without the kind of each one, as the API server lists built-in kinds
+		_, _ = fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`)
+	case "GET /apis/example.test/v1/namespaces/shop/crates":
+		_, _ = fmt.Fprint(w, `{"apiVersion":"example.test/v1","kind":"CrateList","items":[{"apiVersion":"example.test/v2","kind":"Box"}]}`)
+	case "GET /apis/example.test/v1/namespaces/shop/lists":
+		_, _ = fmt.Fprint(w, `{"items":[{"metadata":{"name":"a"}},"text"]}`)
 	case "GET /api/v1/namespaces/shop/configmaps/large":
 		_, _ = fmt.Fprintf(w, `{"data":{"a":%q}}`, strings.Repeat("a", 3<<20))
 	case "GET /api/v1/namespaces/shop/pods/hidden", "GET /api/v1/pods":
@@ -144,6 +151,34 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestItems: expressions read the kind and the apiVersion of each object of a list, also of
+// built-in kinds.
+func TestItems(t *testing.T) {
+	o, _ := newObjects(t, &clock{time.Unix(1e9, 0)})
+	for _, c := range []struct {
+		group, resource string
+		want            []any
+	}{
+		{"", "pods", []any{
+			map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}},
+			map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "b"}},
+		}},
+		{"apps", "deployments", []any{map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"replicas": int64(3)},
+		}}},
+		{"example.test", "crates", []any{map[string]any{"apiVersion": "example.test/v2", "kind": "Box"}}},
+		{"example.test", "lists", []any{map[string]any{"metadata": map[string]any{"name": "a"}}, "text"}},
+	} {
+		at := cluster.Place{Group: c.group, Version: "v1", Resource: c.resource, Namespace: "shop"}
+		for range 2 { // the second one is cached
+			list, err := o.List(t.Context(), at, nil)
+			if err != nil || !reflect.DeepEqual(list["items"], c.want) {
+				t.Errorf("%s: %v, want %v: %v", at, list["items"], c.want, err)
+			}
+		}
+	}
+}
+
 func TestObjectsAreRememberedForSeconds(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	o, api := newObjects(t, c)
@@ -156,7 +191,7 @@ func TestObjectsAreRememberedForSeconds(t *testing.T) {
 		{"the first look", "web", 0, 1},
 		{"a second one", "web", time.Second, 1},
 		{"another name", "absent", 0, 2},
-		{"what is absent", "absent", time.Second, 2},
+		{"an absent object", "absent", time.Second, 2},
 		{"later", "web", cluster.DefaultObjectTTL, 3},
 	} {
 		c.now = c.now.Add(step.later)
@@ -192,6 +227,6 @@ func TestKinds(t *testing.T) {
 		t.Errorf("%v: %v", pods, err)
 	}
 	if _, err := o.Kind(t.Context(), schema.GroupVersionKind{Group: "acme.example", Version: "v1", Kind: "Widget"}); !errors.Is(err, cluster.ErrNotFound) {
-		t.Errorf("a kind that nobody serves: %v", err)
+		t.Errorf("a kind that is not served: %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func TestTokens(t *testing.T) {
 		{"for one of two audiences", "t", known(ci, nil, []string{"b"}), nil, []string{"a", "b"}, ci, nil, 1},
 		{"the API server's own audience", "t", known(ci, nil, nil), nil, nil, ci, nil, 1},
 		{"for another audience", "t", known(ci, nil, []string{"other"}), nil, []string{"quaymaster"}, "", nil, 2},
-		{"from who knows no audiences", "t", known(ci, nil, nil), nil, []string{"quaymaster"}, "", nil, 2},
+		{"from an API server without audiences", "t", known(ci, nil, nil), nil, []string{"quaymaster"}, "", nil, 2},
 		{"not known", "t", authentication.TokenReviewStatus{Error: "invalid bearer token"}, nil, nil, "", nil, 2},
 		{"not known, with a name", "t", authentication.TokenReviewStatus{User: authentication.UserInfo{Username: ci}}, nil, nil, "", nil, 2},
 		{"known without a name", "t", known("", nil, nil), nil, nil, "", nil, 2},
@@ -99,9 +99,9 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestTokensSayWhatTheyAreFor: what an API server says of a token beside its user is
-// kept, for a token may be for less than the user may.
-func TestTokensSayWhatTheyAreFor(t *testing.T) {
+// TestTokensKeepScopes: the API server's extra fields of a token are kept, because
+// a token may have fewer rights than its user.
+func TestTokensKeepScopes(t *testing.T) {
 	status := known("dev", nil, nil)
 	status.User.UID, status.User.Extra = "7", map[string]authentication.ExtraValue{"scopes.authorization.openshift.io": {"user:info"}, "a": {"b", "c"}}
 	r := &reviewer{status: map[string]authentication.TokenReviewStatus{"t": status, "all": known("dev", nil, nil)}}
@@ -149,8 +149,8 @@ func TestTokensAreForgotten(t *testing.T) {
 	}
 }
 
-// TestStrangersAreBounded: who knows no token cannot use up what look-ups need.
-func TestStrangersAreBounded(t *testing.T) {
+// TestUnknownTokensAreBounded: unknown tokens cannot use up the limit of other lookups.
+func TestUnknownTokensAreBounded(t *testing.T) {
 	r := &reviewer{}
 	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.client()})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestStrangersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err != nil && strings.Contains(err.Error(), "guess-") {
-			t.Fatalf("the error tells the token: %v", err)
+			t.Fatalf("the error contains the token: %v", err)
 		}
 	}
 	if len(r.asked) > 200 || bounded != 1000-len(r.asked) {
@@ -174,9 +174,9 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersKeepOutNobody: who was known a moment ago is looked up again, however many
-// tokens strangers make up meanwhile.
-func TestStrangersKeepOutNobody(t *testing.T) {
+// TestUnknownTokensBlockNoKnownToken: a token that was known a moment ago is reviewed again,
+// despite any number of unknown tokens.
+func TestUnknownTokensBlockNoKnownToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes in which a question more is free
 		c := &clock{time.Now()}
 		r := &reviewer{status: map[string]authentication.TokenReviewStatus{"node": known("node", nil, nil), "left": known("left", nil, nil), "new": known("new", nil, nil)}}
@@ -205,7 +205,7 @@ func TestStrangersKeepOutNobody(t *testing.T) {
 		}{
 			{"was known a moment ago", "node", "node", nil},
 			{"was known, and is not any more", "left", "", nil},
-			{"is a stranger by now", "left", "", cluster.ErrUnavailable},
+			{"is unknown by now", "left", "", cluster.ErrUnavailable},
 			{"was never known", "new", "", cluster.ErrUnavailable},
 		} {
 			if user, err := ask(row.token); user != row.user || !errors.Is(err, row.want) || (err != nil) != (row.want != nil) {

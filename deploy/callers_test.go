@@ -38,8 +38,8 @@ func examples(t *testing.T) map[string][]byte {
 	return found
 }
 
-// reaches tells whether an address may come to a port, as a plugin does that
-// compares addresses; selectors mean pods, whose labels are given.
+// reaches reports whether an address may connect to a port, as for a plugin that compares
+// addresses; selectors match pods by the given labels.
 func reaches(policies []*networking.NetworkPolicy, port, address string, labels map[string]string) bool {
 	from := netip.MustParseAddr(address)
 	for _, p := range policies {
@@ -69,9 +69,9 @@ func reaches(policies []*networking.NetworkPolicy, port, address string, labels 
 	return false
 }
 
-// TestWhoReachesTheEndpoints: with the policy of the documentation in place of the one
+// TestCallersOfTheEndpoints: with the policy of the documentation in place of the one
 // that is shipped, a pod reaches no endpoint, and the API server and replicas do.
-func TestWhoReachesTheEndpoints(t *testing.T) {
+func TestCallersOfTheEndpoints(t *testing.T) {
 	var closed networking.NetworkPolicy
 	if err := strict.UnmarshalStrict(examples(t)["NetworkPolicy"], &closed); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestWhoReachesTheEndpoints(t *testing.T) {
 		{"the API server", "192.0.2.10", nil, true, true},
 		{"the API server by IPv6", "2001:db8::10", nil, true, true},
 		{"another replica", "10.244.1.7", ours, true, true},
-		{"a pod of somebody's", "10.244.1.8", map[string]string{"app.kubernetes.io/name": "shop"}, true, false},
+		{"another pod", "10.244.1.8", map[string]string{"app.kubernetes.io/name": "shop"}, true, false},
 		{"its address of IPv6", "fd00:10:244::8", map[string]string{"app.kubernetes.io/name": "shop"}, true, false},
 	} {
 		if got := reaches(shipped, "webhook", row.address, row.labels); got != row.open {
@@ -108,7 +108,7 @@ func TestWhoReachesTheEndpoints(t *testing.T) {
 	}
 }
 
-// TestCertificateExamples reads what the documentation gives the API server.
+// TestCertificateExamples reads the API server's files in the documentation.
 func TestCertificateExamples(t *testing.T) {
 	documents := examples(t)
 	var admission struct {

@@ -1,5 +1,5 @@
-// Package deploy_test answers: are the manifests what Kubernetes reads, and do
-// they say what they should?
+// Package deploy_test checks that Kubernetes accepts the manifests, and that their content is
+// right.
 package deploy_test
 
 import (
@@ -24,8 +24,8 @@ import (
 	strict "sigs.k8s.io/yaml"
 )
 
-// definition is what is used of a CustomResourceDefinition, whose types are in a
-// module that nothing else needs. Anything else is refused.
+// definition is the used part of a CustomResourceDefinition: its types are in a module that has no
+// other use. Other fields are refused.
 type definition struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -82,7 +82,7 @@ type schema struct {
 	} `json:"x-kubernetes-validations"`
 }
 
-// kinds are the types of what the manifests may hold.
+// kinds are the types that the manifests may hold.
 func kinds() map[string]func() any {
 	return map[string]func() any{
 		"v1 Namespace":                                     func() any { return &core.Namespace{} },
@@ -184,7 +184,7 @@ func TestDefinitions(t *testing.T) {
 			}
 			root := v.Schema.OpenAPI
 			if !v.Served || !root.Properties["spec"].Preserve || !root.Properties["status"].Preserve {
-				t.Errorf("%s %s: unknown fields under spec and status must be kept, or nobody can refuse them", d.Name, v.Name)
+				t.Errorf("%s %s: unknown fields under spec and status must be kept, or they cannot be refused", d.Name, v.Name)
 			}
 			// An override is to be refused even while no gateway answers.
 			if len(root.Properties["spec"].Properties) > 0 && d.Spec.Names.Kind != "ImageOverride" {
@@ -337,10 +337,10 @@ func TestConfigurationFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Namespace != object.Namespace || c.Webhooks.Service != all[core.Service](t)[0].Name || c.Namespace != all[core.Namespace](t)[0].Name {
-		t.Errorf("the configuration speaks of %+v", c)
+		t.Errorf("the configuration has %+v", c)
 	}
 	if !slices.ContainsFunc(all[rbac.ClusterRole](t), func(r *rbac.ClusterRole) bool { return r.Name == c.Webhooks.Owner }) {
-		t.Errorf("nobody owns the webhook configurations: there is no ClusterRole %s", c.Webhooks.Owner)
+		t.Errorf("the webhook configurations have no owner: there is no ClusterRole %s", c.Webhooks.Owner)
 	}
 	if !slices.ContainsFunc(all[rbac.Role](t)[0].Rules, func(r rbac.PolicyRule) bool { return slices.Equal(r.ResourceNames, []string{c.Certificate.Secret}) }) {
 		t.Errorf("the gateway may not read the Secret %s", c.Certificate.Secret)
@@ -355,10 +355,10 @@ func TestConfigurationFits(t *testing.T) {
 	}
 }
 
-// TestInstallLeavesOutWhatIsNotForAll: neither definitions that belong only where those of
+// TestInstallLeavesOutOptionalParts: neither definitions that belong only where those of
 // the engine that they come from are absent, nor rights for an endpoint that is closed unless
 // it is turned on.
-func TestInstallLeavesOutWhatIsNotForAll(t *testing.T) {
+func TestInstallLeavesOutOptionalParts(t *testing.T) {
 	content, err := os.ReadFile("install.yaml")
 	if err != nil {
 		t.Fatal(err)

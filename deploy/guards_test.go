@@ -11,8 +11,8 @@ import (
 	core "k8s.io/api/core/v1"
 )
 
-// TestGuards: what the API server sees to by itself fails closed, is bound and denies, and
-// speaks of the very image, account and namespace that are installed.
+// TestGuards: the API server's own admission policies fail closed, are bound and deny, and name
+// the installed image, account and namespace.
 func TestGuards(t *testing.T) {
 	bound := map[string][]admission.ValidationAction{}
 	for _, b := range all[admission.ValidatingAdmissionPolicyBinding](t) {
@@ -33,7 +33,7 @@ func TestGuards(t *testing.T) {
 		if strings.Contains(p.Name, "break-glass") {
 			resources := p.Spec.MatchConstraints.ResourceRules[0].Resources
 			if !slices.Equal(resources, []string{"namespaces", "namespaces/status", "namespaces/finalize"}) || p.Spec.MatchConstraints.NamespaceSelector != nil {
-				t.Errorf("%s speaks of %v", p.Name, resources)
+				t.Errorf("%s matches %v", p.Name, resources)
 			}
 		}
 	}

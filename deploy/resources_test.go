@@ -12,7 +12,7 @@ import (
 	strict "sigs.k8s.io/yaml"
 )
 
-// resource is what docs/resources.md says of one of our own kinds.
+// resource is the content of docs/resources.md about one of our own kinds.
 type resource struct {
 	Spec struct {
 		Group, Scope string
@@ -46,8 +46,8 @@ type field struct {
 // pages are where a kind is explained.
 var pages = map[string]string{"ImageOverride": "overrides.md", "RegistryMirror": "mirrors.md"}
 
-// TestResourceReference: docs/resources.md is what the definitions of our own kinds say.
-// -update writes it.
+// TestResourceReference: docs/resources.md follows from the definitions of our own kinds. -update
+// writes it.
 func TestResourceReference(t *testing.T) {
 	files, err := filepath.Glob("crds/quaymaster.dev_*.yaml")
 	if err != nil || len(files) != len(pages) {
@@ -97,7 +97,7 @@ func (f *field) write(to *strings.Builder, path string, required bool) {
 	if f.Format != "" {
 		kind += ", " + f.Format
 	}
-	fmt.Fprintf(to, "| `%s` | %s | %s |\n", path, kind, strings.ReplaceAll(strings.Join(f.says(required), "; "), "|", `\|`))
+	fmt.Fprintf(to, "| `%s` | %s | %s |\n", path, kind, strings.ReplaceAll(strings.Join(f.constraints(required), "; "), "|", `\|`))
 	for _, name := range slices.Sorted(maps.Keys(f.Properties)) {
 		below := f.Properties[name]
 		below.write(to, path+"."+name, slices.Contains(f.Required, name))
@@ -107,7 +107,7 @@ func (f *field) write(to *strings.Builder, path string, required bool) {
 	}
 }
 
-// between says how many there may be; nothing where that is not said.
+// between returns the allowed number of items; nothing without a bound.
 func between(least, most *int64, what string) []string {
 	switch {
 	case least != nil && most != nil:
@@ -120,8 +120,8 @@ func between(least, most *int64, what string) []string {
 	return nil
 }
 
-// says is all that a schema asks of a field.
-func (f *field) says(required bool) []string {
+// constraints are all that a schema asks of a field.
+func (f *field) constraints(required bool) []string {
 	var said []string
 	if required {
 		said = append(said, "required")

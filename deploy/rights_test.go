@@ -10,8 +10,7 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 )
 
-// forPeople reports whether a role is for whom people bind it to, and none of the
-// gateway's.
+// forPeople reports whether a role is for users, and none of the gateway's.
 func forPeople(role *rbac.ClusterRole) bool {
 	return role.Labels["app.kubernetes.io/component"] == "users"
 }
@@ -37,7 +36,7 @@ func TestRights(t *testing.T) {
 			if writes := slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "patch" || v == "update" || v == "create" }); writes && slices.Contains(rule.APIGroups, "config.openshift.io") {
 				t.Errorf("%s: may write OpenShift's: %v", role.Name, rule)
 			}
-			// A policy of the API server's says what may become of one.
+			// An admission policy limits the changes of a namespace.
 			if writes := slices.Contains(rule.Resources, "namespaces") && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}); writes && (role.Name != "quaymaster" || !slices.Equal(rule.Verbs, []string{"patch"})) {
 				t.Errorf("%s: namespaces: %v", role.Name, rule.Verbs)
 			}
@@ -55,8 +54,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestRolesForPeople: they speak of policies and what belongs to them, and nobody has
-// more than to see them unless somebody says so.
+// TestRolesForPeople: they are for policies and related kinds, and only explicit roles have more
+// than read access.
 func TestRolesForPeople(t *testing.T) {
 	groups := []string{"kyverno.io", "policies.kyverno.io", "policy.sigstore.dev", "quaymaster.dev"}
 	writers := map[string][]string{
@@ -78,22 +77,22 @@ func TestRolesForPeople(t *testing.T) {
 		for _, rule := range role.Rules {
 			for _, group := range rule.APIGroups {
 				if !slices.Contains(groups, group) {
-					t.Errorf("%s speaks of %s", role.Name, group)
+					t.Errorf("%s has the group %s", role.Name, group)
 				}
 			}
 			if only != nil && !slices.Equal(rule.Resources, only) {
-				t.Errorf("%s speaks of %v", role.Name, rule.Resources)
+				t.Errorf("%s has %v", role.Name, rule.Resources)
 			}
 			if open := slices.Contains(rule.Verbs, "break-glass"); open != (role.Name == "quaymaster-break-glass") || open && len(rule.Verbs) > 1 {
 				t.Errorf("%s may %v", role.Name, rule.Verbs)
 			}
 			for _, kept := range []string{"policyexceptions", "imageoverrides"} {
 				if role.Name == "quaymaster-policy-writer" && slices.Contains(rule.Resources, kept) {
-					t.Errorf("who writes policies writes %s as well", kept)
+					t.Errorf("the writer of policies may write %s as well", kept)
 				}
 			}
 			if role.Name == "quaymaster-viewer" && !slices.Equal(rule.Verbs, []string{"get", "list", "watch"}) {
-				t.Errorf("who sees them may %v", rule.Verbs)
+				t.Errorf("the viewer may %v", rule.Verbs)
 			}
 		}
 		for label := range role.Labels {
@@ -132,16 +131,16 @@ func TestBindings(t *testing.T) {
 		check(b.RoleRef, b.Subjects)
 	}
 	if len(roles) > 0 {
-		t.Errorf("nobody is bound to %v", roles)
+		t.Errorf("there is no binding of %v", roles)
 	}
 	if got := all[apps.Deployment](t)[0].Spec.Template.Spec.ServiceAccountName; got != account.Name {
 		t.Errorf("the pods run as %q", got)
 	}
 }
 
-// TestGatewayMayReadWhatItWatches: every kind of document that ships, and its status
+// TestGatewayMayReadWatchedKinds: every kind of document that ships, and its status
 // where it is ours.
-func TestGatewayMayReadWhatItWatches(t *testing.T) {
+func TestGatewayMayReadWatchedKinds(t *testing.T) {
 	may := map[string]bool{}
 	for _, role := range all[rbac.ClusterRole](t) {
 		for _, rule := range role.Rules {

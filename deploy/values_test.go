@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
-var update = flag.Bool("update", false, "write what is made from values.yaml and from the definitions")
+var update = flag.Bool("update", false, "write the files made from values.yaml and the definitions")
 
 const (
 	chart       = "helm/quaymaster"
@@ -98,7 +98,7 @@ func inline(node *yaml.Node) (string, error) {
 	return string(text), err
 }
 
-// fragments are the schemas of values of which a default does not tell all.
+// fragments are the schemas of values that a default does not determine.
 func fragments() map[string]string {
 	const (
 		free   = `{"type": "object"}`
@@ -223,7 +223,7 @@ func schemaOf(of reflect.Type, path string) map[string]any {
 	return map[string]any{"type": "number"}
 }
 
-// schemaFor is what one default says.
+// schemaFor is the schema of one default.
 func schemaFor(t *testing.T, v value) any {
 	t.Helper()
 	if text, ok := fragments()[v.path]; ok {
@@ -236,7 +236,7 @@ func schemaFor(t *testing.T, v value) any {
 	types := map[string]string{"!!str": "string", "!!bool": "boolean"}
 	kind, ok := types[v.node.Tag]
 	if !ok {
-		t.Fatalf("%s: of %s, a default does not tell all: add it to fragments", v.path, v.node.Tag)
+		t.Fatalf("%s: the default %s does not determine a schema: add it to fragments", v.path, v.node.Tag)
 	}
 	return map[string]any{"type": kind}
 }
@@ -315,8 +315,8 @@ func TestValuesDocumentation(t *testing.T) {
 	same(t, chartPage, []byte(before+tableStart+table.String()+tableEnd+after))
 }
 
-// TestCopiesAreTheSame: a chart can read nothing outside of its folder, so that it has
-// copies of what is elsewhere. -update makes them.
+// TestCopiesAreTheSame: a chart can read nothing outside of its folder, so that it has copies of
+// files elsewhere. -update makes them.
 func TestCopiesAreTheSame(t *testing.T) {
 	copies := map[string]string{
 		"monitoring/alerts.yaml":    chart + "/files/alerts.yaml",
@@ -342,7 +342,7 @@ func TestCopiesAreTheSame(t *testing.T) {
 		}
 		same(t, to, content)
 	}
-	// What is gone here is gone there.
+	// Deleted files have no copies.
 	there := []string{}
 	for _, folder := range []string{chart + "/files", chart + "/files/crds", "helm/quaymaster-crds/files"} {
 		files, err := filepath.Glob(folder + "/*.*")
@@ -356,7 +356,7 @@ func TestCopiesAreTheSame(t *testing.T) {
 	}
 }
 
-// same compares a file with what it should be, or writes it.
+// same compares a file with its expected content, or writes it.
 func same(t *testing.T, file string, want []byte) {
 	t.Helper()
 	if *update {

@@ -15,7 +15,7 @@ import (
 // clock is one that tests move.
 type clock struct{ ahead, wall atomic.Int64 }
 
-// advance lets time pass, on the wall and for what nobody sets.
+// advance lets time pass, on the wall clock and on the monotonic one.
 func (c *clock) advance(age time.Duration) { c.ahead.Add(int64(age)) }
 
 // set sets the clock on the wall alone to be ahead by so much: as by a hand, or while a
@@ -26,7 +26,7 @@ func (c *clock) now() time.Time {
 	at := time.Now().Add(time.Duration(c.ahead.Load()))
 	if seconds := c.wall.Load(); seconds != 0 {
 		// time.Time with both clocks: a flag, 33 bits of seconds, 30 of nanoseconds, and then
-		// what nobody sets, which no exported function leaves as it is.
+		// the monotonic clock, which no exported function preserves.
 		*(*uint64)(unsafe.Pointer(&at)) += uint64(seconds) << 30 //nolint:gosec // tests only
 	}
 	return at
@@ -42,8 +42,8 @@ func TestTheClockOfTests(t *testing.T) {
 	}
 }
 
-// TestAClockThatWasAhead: what was proved by it outlives a restart, and no longer than what is
-// proved now.
+// TestAClockThatWasAhead: claims verified with such a clock outlive a restart, and last no longer
+// than claims verified now.
 func TestAClockThatWasAhead(t *testing.T) {
 	for reason, test := range map[string]struct {
 		away time.Duration
@@ -110,8 +110,8 @@ func (s *locker) save(t *testing.T, g *gate.Gate) {
 	s.keeper(t, g).Run(ctx)
 }
 
-// TestAStartWithTheClockBehind: replicas start before somebody told them the time. What they
-// take for the future is kept, and lasts no longer for that.
+// TestAStartWithTheClockBehind: replicas start before their clocks are set. Claims from the future
+// are kept, and last no longer for that.
 func TestAStartWithTheClockBehind(t *testing.T) {
 	for reason, test := range map[string]struct {
 		away time.Duration
@@ -186,9 +186,9 @@ func TestSleepCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoneStaysSo over a restart: a signature that the registry was seen to have no more
+// TestGoneSignatureStaysGone over a restart: a signature that the registry was seen to have no more
 // is not used when it does not answer, unless it was proved again.
-func TestWhatIsGoneStaysSo(t *testing.T) {
+func TestGoneSignatureStaysGone(t *testing.T) {
 	gone := registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Body([]byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`))}
 	for reason, test := range map[string]struct{ gone, again, runs bool }{
 		"control":                   {false, false, true},
@@ -217,7 +217,7 @@ func TestWhatIsGoneStaysSo(t *testing.T) {
 			}
 			kept.save(t, before)
 			if apart := len(kept.parts) == 2; apart != (test.gone && !test.again) {
-				t.Errorf("%d parts: what is gone has one of its own", len(kept.parts))
+				t.Errorf("%d parts: gone signatures have one of their own", len(kept.parts))
 			}
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 			for range 2 { // and over the next restart

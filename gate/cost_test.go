@@ -76,7 +76,7 @@ func TestEightImagesTakeNoMoreRoundsThanOne(t *testing.T) {
 	}
 }
 
-func TestAWarmProofByDigestAsksNobody(t *testing.T) {
+func TestWarmDigestSendsNoRequest(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "warm")
 	must(0, legacy(h, image))(t)
@@ -88,7 +88,7 @@ func TestAWarmProofByDigestAsksNobody(t *testing.T) {
 		t.Fatalf("%s: %+v", outcome.Result, outcome.Verdicts)
 	}
 	if got := len(h.Registry.Requests()); got != 0 || outcome.Cost.Requests != 0 {
-		t.Errorf("%d requests (the verdict says %d), want none:\n%s", got, outcome.Cost.Requests, requests(h))
+		t.Errorf("%d requests (the verdict has %d), want none:\n%s", got, outcome.Cost.Requests, requests(h))
 	}
 }
 

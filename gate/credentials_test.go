@@ -56,7 +56,7 @@ func TestPullSecretsDoNotChooseTheFailureSetting(t *testing.T) {
 		{"as many Secrets as are looked up, and none is there", 20, missing, false},
 		{"one more", 21, missing, false},
 		{"a Secret that the gateway may not read", 1, &image.Error{Kind: image.Refused, Op: "get", On: "secret"}, false},
-		{"nobody answers", 1, errors.New("the API server is down"), true},
+		{"no response", 1, errors.New("the API server is down"), true},
 	} {
 		team := namespace{err: test.err}
 		for i := range test.secrets {

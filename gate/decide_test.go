@@ -59,7 +59,7 @@ func TestThreeAnswers(t *testing.T) {
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Status(403)})
 	expect(t, decide(t, g, down.Name), gate.Error, policy.AccessRefused)
 	h.Registry.SetFaults()
-	expect(t, decide(t, g, down.Name), gate.Allow, policy.Verified) // could-not-look was not remembered
+	expect(t, decide(t, g, down.Name), gate.Allow, policy.Verified) // the error was not cached
 }
 
 func TestFailureSettings(t *testing.T) {
@@ -73,9 +73,9 @@ func TestFailureSettings(t *testing.T) {
 		healthy  bool
 		want     gate.Result
 	}{
-		{"could not look, fail closed", false, policy.Enforce, false, gate.Error},
-		{"could not look, fail open", true, policy.Enforce, false, gate.Allow},
-		{"could not look, audit", false, policy.Audit, false, gate.Allow},
+		{"unavailable, fail closed", false, policy.Enforce, false, gate.Error},
+		{"unavailable, fail open", true, policy.Enforce, false, gate.Allow},
+		{"unavailable, audit", false, policy.Audit, false, gate.Allow},
 		{"unsigned is certain, fail open or not", true, policy.Enforce, true, gate.Deny},
 		{"unsigned, audit", false, policy.Audit, true, gate.Allow},
 	} {
@@ -97,9 +97,9 @@ func TestFailureSettings(t *testing.T) {
 	}
 }
 
-// TestNobodyChoosesAdmitted: a failure setting admits silence, and nothing that
-// who writes the pod, or may push, can bring about.
-func TestNobodyChoosesAdmitted(t *testing.T) {
+// TestFailOpenIsNotForced: failurePolicy Ignore admits an unresponsive registry, and no condition
+// that the pod's author or a user with push access can cause.
+func TestFailOpenIsNotForced(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	missing := strings.Replace(app.Name, ":v1", ":later", 1)
@@ -109,7 +109,7 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 		want         gate.Result
 		code         policy.Code
 	}{
-		{"nobody answers", app.Name, []registrytest.Fault{{Do: registrytest.RetryAfter(503, "600")}}, gate.Allow, policy.Unavailable},
+		{"no response", app.Name, []registrytest.Fault{{Do: registrytest.RetryAfter(503, "600")}}, gate.Allow, policy.Unavailable},
 		{"the tag is pushed later", missing, nil, gate.Error, policy.ImageNotFound},
 		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Error, policy.AccessRefused},
 	} {
@@ -131,7 +131,7 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 		want   gate.Result
 	}{
 		{"the API server does not answer a look-up", silent, gate.Allow},
-		{"the object leaves out what the rule reads", errors.New("no label team"), gate.Error},
+		{"the object lacks a label that the rule reads", errors.New("no label team"), gate.Error},
 	} {
 		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{silentRule{c.err}}})
 		if outcome := decide(t, g, app.Name); outcome.Result != c.want {
@@ -140,8 +140,8 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 	}
 }
 
-// TestCrowdedOut: who writes an object does not choose by what else it names that an
-// image is not looked at in time, and admitted by the failure setting.
+// TestCrowdedOut: an object's author cannot name so many other images that an image times out and
+// is admitted by failurePolicy Ignore.
 func TestCrowdedOut(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	names := []string{h.Build("app", "v1", "unsigned").Name}
@@ -172,7 +172,7 @@ func TestAnAttestationIsNoSignature(t *testing.T) {
 	outcome := decide(t, h.gate(t, signedBy(h.key)), image.Name)
 	expect(t, outcome, gate.Deny, policy.Unsigned)
 	if found := outcome.Verdicts[0].Reasons[0].Found; !strings.Contains(found, provenance) {
-		t.Errorf("the denial says %q was found, and the attestation was of type %s", found, provenance)
+		t.Errorf("the denial has found %q, and the attestation was of type %s", found, provenance)
 	}
 	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
 	expect(t, decide(t, h.gate(t, signedBy(h.key)), image.Name), gate.Allow, policy.Verified)
@@ -317,6 +317,31 @@ func TestPlatforms(t *testing.T) {
 	expect(t, decide(t, fresh(onlyIndex), child), gate.Allow, policy.Verified)
 }
 
+// TestAnyPlatformThatCouldNotBeVerified: the reasons of a platform that could not be verified decide
+// whether the failure setting admits the image. A user with push access can reach a bound.
+func TestAnyPlatformThatCouldNotBeVerified(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	child := h.Build("app", "amd64", "amd64")
+	index := h.BuildIndex("app", "v1", child, h.Build("app", "arm64", "arm64"))
+	anyOf := signedBy(h.key)
+	anyOf.check.Platforms = policy.PlatformAny
+	decided := func() gate.Outcome {
+		open := &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{anyOf}}
+		return decide(t, h.gateWith(t, open), index.Name)
+	}
+	expect(t, decided(), gate.Deny, policy.Unsigned)
+	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Reference: child.Manifest.Digest, Do: registrytest.RetryAfter(503, "600")})
+	if outcome := decided(); outcome.Result != gate.Allow {
+		t.Errorf("the registry does not respond, and the policy fails open: %s %+v", outcome.Result, outcome.Verdicts)
+	}
+	expect(t, decide(t, h.gate(t, anyOf), index.Name), gate.Error, policy.Unavailable)
+	h.Registry.SetFaults()
+	for i := range 1000 {
+		must(0, h.PutBundle(child, fmt.Appendf(nil, `{"junk":%d}`, i), verifytest.CosignSignPredicateType))(t)
+	}
+	expect(t, decided(), gate.Error, policy.TooMuch)
+}
+
 // means is a condition that a predicate contains a word.
 type means string
 
@@ -357,7 +382,7 @@ func TestStatementsOfAPlatform(t *testing.T) {
 		{"nothing is attested", quiet, gate.Allow, policy.Verified, policy.Verified},
 		{"it is clean", clean, gate.Allow, policy.Verified, policy.Verified},
 		{"it is dirty", dirty, gate.Deny, policy.ConditionFailed, policy.Denied},
-		{"a stranger attests that it is dirty", foreign, gate.Allow, policy.Verified, policy.Verified},
+		{"another key attests that it is dirty", foreign, gate.Allow, policy.Verified, policy.Verified},
 	} {
 		name := index.Name + "@" + c.image.Manifest.Digest
 		expect(t, decide(t, asking(means("clean"), nil), name), c.want, c.code)
@@ -383,7 +408,7 @@ func TestMalformedReference(t *testing.T) {
 	}
 }
 
-func TestNoPolicySpeaks(t *testing.T) {
+func TestNoPolicyMatches(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	set := must(set.New())(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot}}}))(t)
@@ -424,7 +449,7 @@ func TestABoundIsNeverAdmittedByTheFailureSetting(t *testing.T) {
 		must(0, h.PutBundle(image, fmt.Appendf(nil, `{"junk":%d}`, i), verifytest.CosignSignPredicateType))(t)
 	}
 	if outcome := decide(t, open(), image.Name); outcome.Result == gate.Allow {
-		t.Fatalf("whoever may push referrers chose to be admitted: %+v", outcome.Verdicts)
+		t.Fatalf("pushed referrers caused the image to be admitted: %+v", outcome.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")})
 	if outcome := decide(t, open(), image.Name); outcome.Result != gate.Allow {
@@ -454,7 +479,7 @@ func TestABetterStatementIsFoundSoon(t *testing.T) {
 	expect(t, decide(t, g, image.Name), gate.Allow, policy.Verified)
 }
 
-// extracting is a rule whose images stand elsewhere, for one namespace.
+// extracting is a rule with images in another field, for one namespace.
 type extracting struct {
 	rule
 	namespace string
@@ -512,7 +537,7 @@ func TestNotationMetadata(t *testing.T) {
 	expect(t, decide(t, g, plain.Name), gate.Deny, policy.Code(verify.WrongAnnotation))
 }
 
-func TestProgressIsToldPerReference(t *testing.T) {
+func TestProgressPerReference(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	one, two := h.Build("one", "v1", "1"), h.Build("two", "v1", "2")
 	var told []string
@@ -520,6 +545,6 @@ func TestProgressIsToldPerReference(t *testing.T) {
 		told = append(told, fmt.Sprintf("%d/%d", done, total))
 	})
 	if want := []string{"1/2", "2/2"}; !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v", told, want)
+		t.Errorf("got %v, want %v", told, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// A gateway judges nobody before it knows by what.
+// A gateway without policies and trust decides nothing.
 func ExampleCurrent() {
 	var state gate.Current
 	fmt.Println(state.Ready())

@@ -25,8 +25,8 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 	t.Cleanup(func() { close(release) })
 	other := registrytest.Start(registrytest.Options{})
 	t.Cleanup(other.Close)
-	// Whoever runs the registry can always claim that there is no signature;
-	// these misbehaviours amount to that.
+	// A registry's operator can always claim that there is no signature; these misbehaviours
+	// amount to that.
 	denials := []string{"another body", "lying digest", "a page", "wrong media type", "redirect elsewhere"}
 	for name, do := range map[string]registrytest.Action{
 		"another body":       registrytest.Body([]byte(`{"schemaVersion":2}`)),
@@ -57,11 +57,11 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 				h.Registry.SetFaults(registrytest.Fault{Kind: kind, Do: do})
 				g := h.gate(t, signedBy(h.key), gate.WithTimeout(300*time.Millisecond))
 				if outcome := decide(t, g, unsigned.Name); outcome.Result == gate.Allow {
-					t.Fatalf("an image by a stranger is allowed: %+v", outcome.Verdicts)
+					t.Fatalf("an image signed by another key is allowed: %+v", outcome.Verdicts)
 				}
 				outcome := decide(t, g, signed.Name)
 				if !slices.Contains(denials, name) && outcome.Result == gate.Deny && outcome.Verdicts[0].Reasons[0].Code == policy.Unsigned {
-					t.Errorf("could-not-look is told as unsigned: %+v", outcome.Verdicts[0].Reasons)
+					t.Errorf("an error is reported as unsigned: %+v", outcome.Verdicts[0].Reasons)
 				}
 				if other.SawAuthorization() {
 					t.Error("a credential reached another host")
@@ -88,7 +88,7 @@ func TestManySignatures(t *testing.T) {
 	expect(t, decide(t, h.gate(t, signedBy(h.key)), crowded.Name), gate.Allow, policy.Verified)
 }
 
-// brokenProver panics, as a library may on bytes that a stranger chose.
+// brokenProver panics, as a library may on untrusted bytes.
 type brokenProver struct{ prover }
 
 func (brokenProver) Verify(context.Context, image.Pinned, attest.Evidence, verify.Authority) (verify.Fact, error) {
@@ -104,7 +104,7 @@ func TestAPanicDenies(t *testing.T) {
 	expect(t, decide(t, g, signed.Name), gate.Error, policy.CannotProve)
 }
 
-func TestADeadlineIsCouldNotLook(t *testing.T) {
+func TestADeadlineIsIndeterminate(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "1")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)

@@ -30,7 +30,7 @@ type judging struct {
 
 func (judging) Name() string                                  { return "judged" }
 func (judging) Extractors(*policy.Subject) []policy.Extractor { return nil }
-func (r judging) SpeaksOfObject() bool                        { return r.ofObject }
+func (r judging) AppliesToObject() bool                       { return r.ofObject }
 
 func (r judging) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	plan := policy.RulePlan{Judge: &asked{r.judge}, Action: r.action}
@@ -53,7 +53,7 @@ func (a *asked) Judge(_ context.Context, given []policy.Given) policy.Judgement 
 	return a.judge(given)
 }
 
-// signers counts who signed, and says what could not be verified.
+// signers returns the verified signatures, and those that could not be verified.
 func signers(g policy.Given) (facts []verify.Fact, gaps []error) {
 	for _, q := range g.Check.Asks {
 		answer := g.Answers(q)
@@ -132,7 +132,7 @@ func TestJudge(t *testing.T) {
 		code   policy.Code
 	}{
 		{"signed by one of two", judging{authorities: []*verify.Authority{key, stranger}, judge: eachSigned(1)}, []string{good.Name}, gate.Allow, policy.Verified},
-		{"signed by nobody", judging{authorities: []*verify.Authority{key, stranger}, judge: eachSigned(1)}, []string{bad.Name}, gate.Deny, policy.Unsigned},
+		{"not signed", judging{authorities: []*verify.Authority{key, stranger}, judge: eachSigned(1)}, []string{bad.Name}, gate.Deny, policy.Unsigned},
 		{"one image of two is not signed", judging{authorities: []*verify.Authority{key}, judge: eachSigned(1)}, []string{good.Name, bad.Name}, gate.Deny, policy.Unsigned},
 		{"both wanted and one there", judging{authorities: []*verify.Authority{key, stranger}, judge: eachSigned(2)}, []string{good.Name}, gate.Deny, policy.Unsigned},
 		{"one signature in all, as wanted", judging{authorities: []*verify.Authority{key, stranger}, judge: inAll(1)}, []string{good.Name, bad.Name}, gate.Allow, policy.Verified},
@@ -142,12 +142,12 @@ func TestJudge(t *testing.T) {
 		{"the object passes", judging{judge: object(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"under audit a failing object is admitted", judging{judge: object(policy.Fail), action: policy.Audit}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no image and a failing object", judging{judge: object(policy.Fail), ofObject: true}, nil, gate.Deny, policy.Denied},
-		{"no image, and the rule speaks of images alone", judging{judge: object(policy.Fail)}, nil, gate.Unchecked, ""},
+		{"no image, and the rule matches images only", judging{judge: object(policy.Fail)}, nil, gate.Unchecked, ""},
 		{"a proof is required and there is none", judging{judge: say(policy.Pass), check: policy.Check{Claims: policy.Claims{Required: true}}}, []string{good.Name}, gate.Deny, policy.Unverified},
 		{"a proof is required, and there", judging{authorities: []*verify.Authority{key}, judge: eachSigned(0), check: policy.Check{Claims: policy.Claims{Required: true}}}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no proof is required", judging{judge: say(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Denied},
-		{"the tag stands for nothing and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{Pinning: policy.Pinning{MutateDigest: true}}}, []string{h.Registry.Host() + "/none:1"}, gate.Error, policy.ImageNotFound},
-		{"the tag stands for nothing and nobody asks", judging{judge: say(policy.Pass)}, []string{h.Registry.Host() + "/none:1"}, gate.Allow, policy.Denied},
+		{"the tag does not resolve and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{Pinning: policy.Pinning{MutateDigest: true}}}, []string{h.Registry.Host() + "/none:1"}, gate.Error, policy.ImageNotFound},
+		{"the tag does not resolve and is not asked for", judging{judge: say(policy.Pass)}, []string{h.Registry.Host() + "/none:1"}, gate.Allow, policy.Denied},
 		{"only digests will do", judging{judge: say(policy.Pass), check: policy.Check{Pinning: policy.Pinning{VerifyDigest: true}}}, []string{good.Name}, gate.Deny, policy.MissingDigest},
 		{"an unknown result", judging{judge: say("maybe")}, []string{good.Name}, gate.Error, policy.Internal},
 		{"too few decisions", judging{judge: func([]policy.Given) policy.Judgement { return policy.Judgement{} }}, []string{good.Name}, gate.Error, policy.Internal},
@@ -193,7 +193,7 @@ func TestRequiredByAnother(t *testing.T) {
 		t.Errorf("proved by another rule: %+v", outcome)
 	}
 	if outcome := g.Decide(t.Context(), pod(t, bad.Name)); outcome.Result != gate.Deny || !hasCode(outcome, policy.Unverified) {
-		t.Errorf("proved by nobody: %+v", outcome)
+		t.Errorf("not verified by any rule: %+v", outcome)
 	}
 }
 
@@ -201,9 +201,8 @@ type renamed struct{ judging }
 
 func (renamed) Name() string { return "other" }
 
-// TestWarmChoice counts that an image that one of two keys signed costs nothing
-// once that is known, although nobody knows whether the other signed as well; and
-// that who needs to know is told.
+// TestWarmChoice counts that an image signed by one of two keys costs nothing once that is cached,
+// although the other key's signature is unknown; a judge that requires it causes a request.
 func TestWarmChoice(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "1", "app")
@@ -217,9 +216,9 @@ func TestWarmChoice(t *testing.T) {
 		want     gate.Result
 	}{
 		{"a threshold of one", signedBy(h.stranger, h.key), false, gate.Allow},
-		{"a judge who is content with one", judging{authorities: both, judge: eachSigned(1)}, false, gate.Allow},
-		{"a judge who is not, about the object", judging{authorities: both, judge: inAll(1)}, true, gate.Allow},
-		{"a judge who wants both", judging{authorities: both, judge: eachSigned(2)}, true, gate.Deny},
+		{"a judge that requires one", judging{authorities: both, judge: eachSigned(1)}, false, gate.Allow},
+		{"a judge of the object, which asks about both", judging{authorities: both, judge: inAll(1)}, true, gate.Allow},
+		{"a judge that requires both", judging{authorities: both, judge: eachSigned(2)}, true, gate.Deny},
 	} {
 		g := h.gate(t, c.rule, gate.WithClock(clock.now), gate.WithAges(gate.Ages{None: time.Second}))
 		g.Decide(t.Context(), pod(t, image.ByDigest()))
@@ -234,9 +233,9 @@ func TestWarmChoice(t *testing.T) {
 	}
 }
 
-// TestColdDenialIsFoundOutOnce counts how often a judge is heard about an image that is
-// refused: by itself, to know whether looking further could help, and with the others.
-// Who was asked once is not asked again, although memory knew one of the signers.
+// TestColdDenialIsFoundOutOnce counts the calls of a judge about an image that is refused: alone,
+// to determine whether looking further could help, and with the others. It is not called again,
+// although one of the signers was cached.
 func TestColdDenialIsFoundOutOnce(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed, bare := h.Build("signed", "1", "signed"), h.Build("bare", "1", "bare")
@@ -247,7 +246,7 @@ func TestColdDenialIsFoundOutOnce(t *testing.T) {
 		image  gatetest.Image
 	}{
 		{"signed by one of two", signed},
-		{"signed by nobody", bare},
+		{"not signed", bare},
 	} {
 		heard := 0
 		g := h.gate(t, judging{authorities: both, judge: func(given []policy.Given) policy.Judgement {
@@ -283,8 +282,8 @@ func TestJudgeOfIndex(t *testing.T) {
 	}
 }
 
-// TestJudgeData shows that a judge reads an image's own configuration, that it is
-// read once, and that one that cannot be read is could-not-look.
+// TestJudgeData shows that a judge reads an image's own configuration, that it is read once, and
+// that an unreadable one is an error.
 func TestJudgeData(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	child := h.Build("app", "child", "child")
@@ -364,7 +363,7 @@ func TestJudgeFailsOpen(t *testing.T) {
 		{"silence", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(context.DeadlineExceeded, "spec")}}, gate.Allow},
 		{"an expression that fails", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no such key"}}}, gate.Error},
 		{"a no", policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Denied, Message: "no"}}}, gate.Deny},
-		{"a defect, which who writes the object may have hit", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic"}}}, gate.Error},
+		{"a defect that the object's author may have caused", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic"}}}, gate.Error},
 		{"no trust", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(errors.New("no root"), "spec")}}, gate.Error},
 	} {
 		rule := judging{judge: func(given []policy.Given) policy.Judgement {

@@ -48,9 +48,8 @@ func (p pier) signed(t testing.TB, name string, contents ...string) gatetest.Ima
 	return made
 }
 
-// entries are mappings to both mirrors, after so many others, whose sources are on
-// the same registry and elsewhere. Without the source's own, its images are not
-// mirrored.
+// entries are mappings to both mirrors, after so many others, with sources on the same registry
+// and elsewhere. Without the source's own entry, its images are not mirrored.
 func (p pier) entries(t testing.TB, others int, own bool, targets ...string) *mirror.Set {
 	t.Helper()
 	var b strings.Builder
@@ -113,8 +112,8 @@ var coldRedirections = []struct {
 // targetsOf are as many mirrors as there are contents.
 func (p pier) targetsOf(contents []string) []string { return p.both()[:len(contents)] }
 
-// TestSerialRoundsOfARedirection: source and target are asked at the same time, and
-// nobody when warm.
+// TestSerialRoundsOfARedirection: source and target are asked at the same time, and no registry
+// when warm.
 func TestSerialRoundsOfARedirection(t *testing.T) {
 	for _, row := range coldRedirections {
 		t.Run(row.reason, func(t *testing.T) {
@@ -130,7 +129,7 @@ func TestSerialRoundsOfARedirection(t *testing.T) {
 				t.Errorf("%d serial rounds, want at most %d:\n%s", got, row.rounds, requests(p.env))
 			}
 			if got := len(p.Registry.Requests()); got != row.requests || int(out.Cost.Requests) != got {
-				t.Errorf("%d requests (the verdict says %d), want %d:\n%s", got, out.Cost.Requests, row.requests, requests(p.env))
+				t.Errorf("%d requests (the verdict has %d), want %d:\n%s", got, out.Cost.Requests, row.requests, requests(p.env))
 			}
 			p.Registry.Reset()
 			if again := decide(t, g, app.Name); again.Result != gate.Allow || len(p.Registry.Requests()) != 0 {
@@ -177,7 +176,7 @@ func BenchmarkWarmRedirection(b *testing.B) {
 	for _, containers := range []int{1, 8} {
 		for _, row := range []struct {
 			reason string
-			others int // entries that speak of other images
+			others int // entries for other images
 			own    bool
 			copies bool // the mirrors' names are written already
 		}{
@@ -219,8 +218,8 @@ func BenchmarkWarmRedirection(b *testing.B) {
 // dead is a registry that does not answer.
 type dead struct {
 	reason      string
-	holds       bool // takes connections and says nothing, else ends them at once
-	health      bool // somebody remembers
+	holds       bool // accepts connections without a response, else closes them at once
+	health      bool // with a health record
 	connections int64
 }
 
@@ -228,7 +227,7 @@ type dead struct {
 var deadRegistries = []dead{
 	{"silent", true, true, 1},
 	{"refusing", false, true, 3}, // the client tries three times
-	{"refusing, and nobody remembers", false, false, 150},
+	{"refusing, without a health record", false, false, 150},
 }
 
 // listen opens the address of a dead registry, and counts.
@@ -270,7 +269,7 @@ func (p pier) fifty(t testing.TB) []gatetest.Image {
 	return images
 }
 
-// admit admits images whose first target is dead.
+// admit admits images with a dead first target.
 func (p pier) admit(t testing.TB, d dead, images []gatetest.Image) (connections int64, took []time.Duration) {
 	t.Helper()
 	address, counted := d.listen(t)
@@ -289,7 +288,7 @@ func (p pier) admit(t testing.TB, d dead, images []gatetest.Image) (connections 
 		if out.Result != gate.Allow || !strings.Contains(fmt.Sprint(out.Patch), "/two/") {
 			t.Fatalf("%s %v: %+v", out.Result, out.Patch, out.Verdicts[0].Redirect)
 		}
-		// Who waits gives up a moment before the silence is told.
+		// The caller gives up a moment before the failure is recorded.
 		for d.health && len(took) == 1 && time.Since(started) < 20*time.Second {
 			if _, resting := breaker.Rest(address); resting {
 				break
@@ -370,7 +369,7 @@ func redisServer(t testing.TB) (address string) {
 	}
 }
 
-// replica is a gate with its own view of the shared memory.
+// replica is a gate with its own view of the shared cache.
 func (p pier) replica(t testing.TB, address string, mirrors *mirror.Set) *gate.Gate {
 	t.Helper()
 	key := []byte(strings.Repeat("k", 32))
@@ -379,15 +378,15 @@ func (p pier) replica(t testing.TB, address string, mirrors *mirror.Set) *gate.G
 	return p.gateOf(t, mirrors, nil, gate.WithStore(store))
 }
 
-// secondReplica has one replica prove an image, and returns what the first admission
-// costs a second one that shares its memory, in requests to registries.
+// secondReplica has one replica verify an image, and returns the requests to registries of the
+// first admission by a second one that shares its cache.
 func (p pier) secondReplica(t testing.TB, address string, mirrors *mirror.Set, name string) (requests int, took time.Duration) {
 	t.Helper()
 	first := p.replica(t, address, mirrors)
 	if first.Decide(t.Context(), pod(t, name)).Result != gate.Allow {
 		t.Fatal("not allowed")
 	}
-	for end := time.Now().Add(20 * time.Second); ; { // the first tells beside requests
+	for end := time.Now().Add(20 * time.Second); ; { // the first shares asynchronously
 		second := p.replica(t, address, mirrors)
 		p.Registry.Reset()
 		started := time.Now()
@@ -429,7 +428,7 @@ func (p pier) named(t testing.TB, i int, byDigest, mirrored bool) (string, *mirr
 	return made.Name, set
 }
 
-// TestASecondReplicaAsksOnce: with the shared memory, nothing is proved again.
+// TestASecondReplicaAsksOnce: with the shared cache, no claim is verified again.
 func TestASecondReplicaAsksOnce(t *testing.T) {
 	address := redisServer(t)
 	for i, row := range secondReplicas {

@@ -38,8 +38,8 @@ func TestACopyOfTooManyNames(t *testing.T) {
 	}
 }
 
-// tenants is a source that all may see, and a target that one namespace may see, or
-// whose credentials do not come.
+// tenants is a source that all namespaces may see, and a target that one of them may see, or with
+// credentials that never arrive.
 type tenants struct {
 	*env
 	private, hangs string // registries
@@ -73,8 +73,8 @@ func (a tenants) Open(ctx context.Context, access gate.Access, repository image.
 	return tenant{Session: session, scope: "of " + namespace, refused: namespace != "default"}, err
 }
 
-// TestTheTargetsTagIsItsOwnersAlone asks for two namespaces that see the same at the
-// source, and not at the target whose answer counts.
+// TestTheTargetsTagIsItsOwnersAlone asks for two namespaces with the same access to the source,
+// but not to the target that resolves the tag.
 func TestTheTargetsTagIsItsOwnersAlone(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "public")
@@ -158,9 +158,8 @@ func TestFactsOfALaterPlaceAreKeptOnce(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherEntryDenies does not deny an image of an entry that would leave it
-// where it is.
-func TestWhatAnotherEntryDenies(t *testing.T) {
+// TestDenyOfAnotherEntry does not deny an image of an entry that would leave it at its source.
+func TestDenyOfAnotherEntry(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
 	for otherwise, want := range map[string]gate.Result{"Source": gate.Unchecked, "Deny": gate.Error} {
@@ -181,8 +180,8 @@ func (f foremost) Plan(ctx context.Context, s *policy.Subject, images []policy.I
 	return f.rule.Plan(ctx, s, images[:1])
 }
 
-// TestAnImageThatStandsTwice redirects both, of which a policy speaks of one.
-func TestAnImageThatStandsTwice(t *testing.T) {
+// TestDuplicateImage redirects both, of which a policy matches one.
+func TestDuplicateImage(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
 	copyTo(q.first, app, "app")
@@ -205,8 +204,8 @@ func TestAnImageThatStandsTwice(t *testing.T) {
 	}
 }
 
-// TestATransformedCopyIsProvedAndNotPinned is judged by its source's name, too,
-// though nobody can pin it.
+// TestATransformedCopyIsProvedAndNotPinned is judged by its source's name, too, though it cannot
+// be pinned.
 func TestATransformedCopyIsProvedAndNotPinned(t *testing.T) {
 	q := newQuays(t)
 	app, bad := q.Build("app", "v1", "app"), q.Build("bad", "v1", "bad")
@@ -231,7 +230,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: all}\nspec:\n  mirrors:\n  - targets: [{location: '" +
 		q.first.Registry.Host() + "/all'}]\n    sources:\n"
 	for i := range 20 {
-		text += fmt.Sprintf("    - 127.0.0.1:%d\n", i+1) // nobody listens there
+		text += fmt.Sprintf("    - 127.0.0.1:%d\n", i+1) // closed ports
 	}
 	asks := only{signedBy(q.key), "127.0.0.1:20/"}
 	out := q.mirroredBy(t, mapped(t, "%s", text), asks, nil).Decide(t.Context(), pod(t, copied.Name))
@@ -250,7 +249,7 @@ type tired string
 func (t tired) Rest(registry string) (string, bool) { return "it is tired", registry == string(t) }
 func (tired) Told(string, error)                    {}
 
-// TestARestingTargetIsNotAskedForEvidence costs nothing, and is could-not-look.
+// TestARestingTargetIsNotAskedForEvidence costs nothing, and is an error.
 func TestARestingTargetIsNotAskedForEvidence(t *testing.T) {
 	q := newQuays(t)
 	bad := q.Build("bad", "v1", "bad")

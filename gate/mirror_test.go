@@ -95,7 +95,7 @@ func (q *quays) mirroredFor(t *testing.T, at gate.Registries, mirrors *mirror.Se
 	return must(gate.New(gate.Config{Registries: at, State: state}, options...))(t)
 }
 
-// only asks about images whose judged name begins with a prefix.
+// only asks about images with a judged name that begins with a prefix.
 type only struct {
 	rule
 	prefix string
@@ -141,7 +141,7 @@ func TestRedirection(t *testing.T) {
 		{"unsigned, and a target serves it", signed, nil, gate.PinHere, bad.Name, gate.Deny, "", policy.Unsigned},
 		{"proved, and no target has it", signed, nil, gate.PinHere, alone.Name, gate.Allow, alone.Name + "@" + alone.Manifest.Digest, policy.NotMirrored},
 		{"no target has it, and the source is not allowed", signed, []string{"otherwise: Deny"}, gate.PinHere, alone.Name, gate.Deny, "", policy.NoMirror},
-		{"no policy, and only what was proved is redirected", nil, nil, gate.PinHere, bad.Name, gate.Unchecked, "", policy.NotConcerned},
+		{"no policy, and only verified images are redirected", nil, nil, gate.PinHere, bad.Name, gate.Unchecked, "", policy.NotConcerned},
 		{"no policy, and the source is not allowed", nil, []string{"otherwise: Deny"}, gate.PinHere, bad.Name, gate.Deny, "", policy.NoMirror},
 		{"no policy, and presence will do", nil, []string{"when: Present"}, gate.PinHere, bad.Name, gate.Unchecked, at(q.first, bad), policy.Mirrored},
 		{"no policy, and it is not asked", nil, []string{"when: Always"}, gate.PinHere, alone.Name, gate.Unchecked, at(q.first, alone), policy.Mirrored},
@@ -153,11 +153,11 @@ func TestRedirection(t *testing.T) {
 		{"it slipped past the redirection", signed, []string{"otherwise: Deny"}, gate.PinDone, app.ByDigest(), gate.Deny, "", policy.NoMirror},
 		{"it was left at the source", signed, nil, gate.PinDone, app.ByDigest(), gate.Allow, "", policy.Verified},
 		{"it was redirected", signed, []string{"otherwise: Deny"}, gate.PinDone, at(q.second, app), gate.Allow, "", policy.Verified},
-		{"a copy of what is not signed", only{signed, q.Registry.Host()}, nil, gate.PinDone, at(q.first, bad), gate.Deny, "", policy.Unsigned},
+		{"a copy of an unsigned image", only{signed, q.Registry.Host()}, nil, gate.PinDone, at(q.first, bad), gate.Deny, "", policy.Unsigned},
 		{"written inside the target, by tag: other bytes", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.first.Registry.Host() + "/hub/app:v1", gate.Deny, "", policy.Unsigned},
 		{"written inside the target, with the right bytes", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.second.Registry.Host() + "/hub/app:v1", gate.Allow, at(q.second, app), policy.Verified},
 		{"written beside the target's prefix, which no source has", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.first.Registry.Host() + "/hubs/bad:v1", gate.Unchecked, "", policy.NotConcerned},
-		{"nobody can change it, and the mapping denies", signed, []string{"otherwise: Deny"}, gate.PinNever, app.ByDigest(), gate.Deny, "", policy.NoMirror},
+		{"it cannot be changed, and the mapping denies", signed, []string{"otherwise: Deny"}, gate.PinNever, app.ByDigest(), gate.Deny, "", policy.NoMirror},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			g := q.mirrored(t, c.rule, c.settings...)
@@ -193,7 +193,7 @@ func containsCode(list []policy.Code, want policy.Code) bool {
 	return false
 }
 
-// TestRedirectingTwiceIsRedirectingOnce asks again about what it made.
+// TestRedirectingTwiceIsRedirectingOnce asks again about its result.
 func TestRedirectingTwiceIsRedirectingOnce(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
@@ -244,13 +244,13 @@ func TestPullSecretsOfAMirror(t *testing.T) {
 	}{
 		{"both are there", here{"a", "b"}, nil, `[{add /spec/imagePullSecrets []} {add /spec/imagePullSecrets/- map[name:a]} {add /spec/imagePullSecrets/- map[name:b]}]`, false},
 		{"one is missing", here{"b"}, nil, `[{add /spec/imagePullSecrets []} {add /spec/imagePullSecrets/- map[name:b]}]`, true},
-		{"nobody can look", here{"broken"}, nil, `[]`, true},
+		{"the lookup fails", here{"broken"}, nil, `[]`, true},
 		{"the pod has one already", here{"a", "b"}, func(r *gate.Request) {
 			r.Object = changed(t, r.Object, func(pod map[string]any) {
 				pod["spec"].(map[string]any)["imagePullSecrets"] = []any{map[string]any{"name": "a"}, map[string]any{"name": "z"}}
 			})
 		}, `[{add /spec/imagePullSecrets/- map[name:b]}]`, false},
-		{"a pod that exists keeps what it has", here{"a", "b"}, func(r *gate.Request) { r.Subject.Operation = "UPDATE" }, `[]`, true},
+		{"a pod that exists is not changed", here{"a", "b"}, func(r *gate.Request) { r.Subject.Operation = "UPDATE" }, `[]`, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			g := q.mirroredWith(t, signedBy(q.key), c.secrets, nil, "pullSecrets: [a, b]")
@@ -272,7 +272,7 @@ func TestPullSecretsOfAMirror(t *testing.T) {
 	}
 }
 
-// TestEvidenceElsewhere looks for signatures where the mapping says, in order.
+// TestEvidenceElsewhere looks for signatures at the mapping's repositories, in order.
 func TestEvidenceElsewhere(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
@@ -286,7 +286,7 @@ func TestEvidenceElsewhere(t *testing.T) {
 
 	g := q.mirrored(t, signedBy(q.key))
 	if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Deny {
-		t.Errorf("nobody signed it: %s", out.Result)
+		t.Errorf("unsigned: %s", out.Result)
 	}
 	must(0, q.first.SignBundle(copied, byKey(q.key), nil))(t)
 	g = q.mirrored(t, signedBy(q.key))
@@ -301,7 +301,7 @@ func TestEvidenceElsewhere(t *testing.T) {
 		t.Errorf("signed at the target, and only the source counts: %s", out.Result)
 	}
 	if out := g.Decide(t.Context(), pod(t, stranger.Name)); out.Result != gate.Allow {
-		t.Errorf("signed by a stranger at the source and by the key at the target: %s %+v", out.Result, out.Verdicts[0].Reasons)
+		t.Errorf("signed by another key at the source and by the key at the target: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 	must(0, q.second.SignBundle(third, byKey(q.key), nil))(t)
 	out = q.mirrored(t, signedBy(q.key), elsewhere).Decide(t.Context(), pod(t, app.Name))
@@ -335,8 +335,8 @@ func TestASourceThatIsDown(t *testing.T) {
 	}
 }
 
-// TestBothTagsAreTold reports the source's digest where the target's counts.
-func TestBothTagsAreTold(t *testing.T) {
+// TestBothDigestsAreReported reports the source's digest where the target's counts.
+func TestBothDigestsAreReported(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "new")
 	copied := copyTo(q.first, app, "old")
@@ -348,8 +348,8 @@ func TestBothTagsAreTold(t *testing.T) {
 	}
 }
 
-// TestRedirectionCosts counts requests: source and target are asked at the same
-// time, and nobody when warm.
+// TestRedirectionCosts counts requests: source and target are asked at the same time, and no
+// registry when warm.
 func TestRedirectionCosts(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")

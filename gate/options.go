@@ -47,7 +47,7 @@ func WithConcurrency(images int) Option {
 func WithTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
-			return fmt.Errorf("timeout %s: want more than nothing", d)
+			return fmt.Errorf("timeout %s must be positive", d)
 		}
 		o.timeout = d
 		return nil
@@ -72,7 +72,7 @@ func WithAges(ages Ages) Option {
 			from time.Duration
 		}{{&o.age, ages.Fact}, {&o.noneAge, ages.None}, {&o.tagAge, ages.Tag}} {
 			if set.from < 0 {
-				return fmt.Errorf("age %s: want more than nothing", set.from)
+				return fmt.Errorf("age %s must not be negative", set.from)
 			}
 			if set.from > 0 {
 				*set.to = set.from

@@ -77,7 +77,7 @@ func overridingSet(t testing.TB, set *set.Set, texts []string) *set.Set {
 	return must(set.WithOverrides(list...))(t)
 }
 
-// overrideYard are images that overrides speak of.
+// overrideYard are the images of the overrides.
 type overrideYard struct {
 	*env
 	good, bad, both, alone, index gatetest.Image
@@ -126,7 +126,7 @@ func TestOverrides(t *testing.T) {
 		{"a digest is denied that policies allow, by tag", signed, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"the same by digest", signed, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.ByDigest(), gate.Deny, denied, false},
 		{"another digest is denied", signed, []string{an("a", "Deny", digests(y.bad))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
-		{"a digest of which no policy speaks", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
+		{"a digest that no policy matches", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"the same by digest, at an endpoint that pins nothing", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.ByDigest(), gate.Deny, denied, false},
 		{"the same by tag there", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.Name, gate.Deny, denied, false},
 		{"by the second call", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinDone, y.good.ByDigest(), gate.Deny, denied, false},
@@ -136,7 +136,7 @@ func TestOverrides(t *testing.T) {
 		{"an index lists a denied platform", signed, []string{an("a", "Deny", digests(y.child()))}, gate.PinHere, y.index.Name, gate.Deny, denied, false},
 		{"the same by the index's digest, without a policy", nil, []string{an("a", "Deny", digests(y.child()))}, gate.PinNever, y.index.ByDigest(), gate.Deny, denied, false},
 		{"an index is denied, and a platform of it named", nil, []string{an("a", "Deny", digests(y.index))}, gate.PinNever, y.child().ByDigest(), gate.Unchecked, policy.NotConcerned, false},
-		{"a tag that is not there may be what is denied", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
+		{"an absent tag may be a denied one", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
 		{"the same where the override does not hold", nil, []string{an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`)}, gate.PinHere, host + "/org/none:v1", gate.Unchecked, policy.NotConcerned, false},
 		{"a repository is denied", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"the same by digest", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.ByDigest(), gate.Deny, denied, false},
@@ -147,9 +147,9 @@ func TestOverrides(t *testing.T) {
 		{"a signer is denied", signed, []string{an("a", "Deny", keyOf(y.key))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"another signer is denied", signed, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
 		{"one of two signers is denied, and the other would do", either, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.both.Name, gate.Deny, denied, false},
-		{"the one who would do signed alone", either, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
-		{"a signer is denied whom a policy under audit finds", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.alone.Name, gate.Deny, denied, false},
-		{"a signer is denied whom no policy asks about", signed, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.both.Name, gate.Allow, policy.Verified, true},
+		{"only the other signer signed", either, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
+		{"a denied signer is found by a policy under audit", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.alone.Name, gate.Deny, denied, false},
+		{"a denied signer is in no policy", signed, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.both.Name, gate.Allow, policy.Verified, true},
 		{"whether a denied signer signed is not known, under audit", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
 
 		// Allow.
@@ -157,8 +157,8 @@ func TestOverrides(t *testing.T) {
 		{"the same by digest", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinDone, y.bad.ByDigest(), gate.Allow, allowed, false},
 		{"pinned although the policy does not pin", unpinned, []string{an("a", "Allow", digests(y.bad))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
 		{"in a template", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinLater, y.bad.Name, gate.Allow, allowed, true},
-		{"a tag that nobody pinned may stand for another", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinDone, y.bad.Name, gate.Deny, policy.Unsigned, false},
-		{"or that nobody can pin", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinNever, y.bad.Name, gate.Deny, policy.Unsigned, false},
+		{"a tag that was not pinned may resolve to another", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinDone, y.bad.Name, gate.Deny, policy.Unsigned, false},
+		{"or that cannot be pinned", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinNever, y.bad.Name, gate.Deny, policy.Unsigned, false},
 		{"another digest is allowed", signed, []string{an("a", "Allow", digests(y.good))}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
 		{"a repository is allowed", signed, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
 		{"and not pinned where the policy does not pin", unpinned, []string{an("a", "Allow", repositories(host+"/org/bad"))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, false},
@@ -167,9 +167,9 @@ func TestOverrides(t *testing.T) {
 		{"and not the one beside it", signed, []string{an("a", "Allow", repositories(host+"/org/ba"))}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
 		{"in the namespace", signed, []string{an("a", "Allow", repositories("*"), `"namespaces": ["def*"]`)}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
 		{"and not in others", signed, []string{an("a", "Allow", repositories("*"), `"namespaces": ["team-a"]`)}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
-		{"a signer is allowed whom no policy names", signed, []string{an("a", "Allow", keyOf(y.stranger))}, gate.PinHere, y.alone.Name, gate.Allow, allowed, true},
+		{"an allowed signer is in no policy", signed, []string{an("a", "Allow", keyOf(y.stranger))}, gate.PinHere, y.alone.Name, gate.Allow, allowed, true},
 		{"by digest", signed, []string{an("a", "Allow", keyOf(y.stranger))}, gate.PinDone, y.alone.ByDigest(), gate.Allow, allowed, false},
-		{"who did not sign", signed, []string{an("a", "Allow", keyOf(y.stranger))}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
+		{"an allowed signer did not sign", signed, []string{an("a", "Allow", keyOf(y.stranger))}, gate.PinHere, y.bad.Name, gate.Deny, policy.Unsigned, false},
 		{"an Allow that is not needed is not used", signed, []string{an("a", "Allow", repositories("*"))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
 
 		// Both.
@@ -202,7 +202,7 @@ func TestOverrides(t *testing.T) {
 					}
 				}
 				if c.code == allowed && len(v.Warnings) == 0 {
-					t.Error("nobody is told what was overridden")
+					t.Error("no warning reports the override")
 				}
 			}
 		})
@@ -295,7 +295,7 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 	}{
 		{"listed by an index that it lists", outer.Name, y.child(), gate.Deny, policy.OverrideDenied},
 		{"that index itself", outer.Name, inner, gate.Deny, policy.OverrideDenied},
-		{"listed by an index whose type is not said", hidden.Name, y.child(), gate.Deny, policy.OverrideDenied},
+		{"listed by an index without a type", hidden.Name, y.child(), gate.Deny, policy.OverrideDenied},
 		{"another beside that", hidden.Name, y.bad, gate.Unchecked, policy.NotConcerned},
 		{"another", outer.Name, y.bad, gate.Unchecked, policy.NotConcerned},
 		{"below more indexes than are read", nested.Name, y.bad, gate.Error, policy.TooMuch},
@@ -354,7 +354,7 @@ func TestOverrideWithoutNamespace(t *testing.T) {
 	}
 }
 
-// A rule that could not be evaluated stands in the way of no image that an Allow speaks of.
+// A rule that could not be evaluated does not block an image that an Allow matches.
 func TestOverrideOfBrokenPolicy(t *testing.T) {
 	y := newOverrideYard(t)
 	broken := &policy.Policy{Kind: "Test", Name: "broken", Hash: "1", Rules: []policy.Rule{unaskable{}}}
@@ -386,8 +386,8 @@ func TestOverrideOfBrokenPolicy(t *testing.T) {
 	}
 }
 
-// An Allow by any of its means wins over a rule that could not be evaluated; whom such a rule
-// would have asked about is not known, and may be who is denied.
+// An Allow by any of its means wins over a rule that could not be evaluated; the signers of such a
+// rule are unknown, and may be denied ones.
 func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
 	y := newOverrideYard(t)
 	unasked := policy.Policy{Kind: "Test", Name: "unasked", Hash: "1", Rules: []policy.Rule{unaskable{}}}
@@ -407,7 +407,7 @@ func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
 		{"the same by digest", &unasked, an("a", "Allow", keyOf(y.stranger)), y.alone.ByDigest(), gate.Allow},
 		{"another signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.good.Name, gate.Error},
 		{"a signer is denied, under audit", &audit, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Error},
-		{"nobody is denied, under audit", &audit, an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
+		{"no signer is denied, under audit", &audit, an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
 		{"a signer is denied, and the policy is broken, which asks nothing", &broken, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Allow},
 	} {
 		out := y.overriddenFor(t, []*policy.Policy{c.policy}, []string{c.override}).Decide(t.Context(), pod(t, c.image))
@@ -417,8 +417,8 @@ func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// A judge about all images is asked again without those that an Allow speaks of;
-// what it holds against the object stays.
+// A judge about all images is asked again without those that an Allow matches; its reasons against
+// the object stay.
 func TestOverrideAndJudge(t *testing.T) {
 	y := newOverrideYard(t)
 	allow := []string{an("a", "Allow", repositories(y.Registry.Host()+"/org/bad"))}
@@ -455,7 +455,7 @@ func TestOverrideAndJudge(t *testing.T) {
 		{"one of two is allowed, the other signed", all, allow, []string{y.bad.Name, y.good.Name}, gate.Allow},
 		{"one of two is allowed, the other not signed", all, allow, []string{y.bad.Name, y.alone.Name}, gate.Deny},
 		{"without an override", all, nil, []string{y.bad.Name, y.good.Name}, gate.Deny},
-		{"what is held against the object stays", object, allow, []string{y.bad.Name}, gate.Deny},
+		{"reasons against the object stay", object, allow, []string{y.bad.Name}, gate.Deny},
 		{"what could not be evaluated about it does not", unsure, allow, []string{y.bad.Name}, gate.Allow},
 		{"without an override it does", unsure, nil, []string{y.bad.Name}, gate.Error},
 	} {
@@ -490,7 +490,8 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 	}
 }
 
-// What could not be verified is told as that, and no Allow admits what may be denied.
+// An image that could not be verified is reported as such, and no Allow admits one that may be
+// denied.
 func TestOverridesWhileTheRegistryIsSilent(t *testing.T) {
 	y := newOverrideYard(t)
 	open := &policy.Policy{Kind: "Test", Name: "open", Hash: "1", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(y.key)}}
@@ -502,7 +503,7 @@ func TestOverridesWhileTheRegistryIsSilent(t *testing.T) {
 		{"what fails open", an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
 		{"a digest is denied", an("a", "Deny", digests(y.bad)), y.good.Name, gate.Error},
 		{"a signer is denied", an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Error},
-		{"a signer is denied whom this policy does not ask about", an("a", "Deny", `"signers": [{"issuer": "https://i.example", "subject": "s"}]`), y.good.Name, gate.Allow},
+		{"a denied signer is not in this policy", an("a", "Deny", `"signers": [{"issuer": "https://i.example", "subject": "s"}]`), y.good.Name, gate.Allow},
 		{"the denied digest is named", an("a", "Deny", digests(y.bad)), y.bad.ByDigest(), gate.Deny},
 		{"what an index lists cannot be read", an("a", "Deny", digests(y.bad)), y.index.ByDigest(), gate.Error},
 	} {

@@ -41,10 +41,10 @@ spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
 		{"the source is denied, and a copy named", an("a", "Deny", repositories(source+"/app")), gate.PinDone, copied.ByDigest(), gate.Deny, policy.OverrideDenied, ""},
 		{"the copy is denied by its own name", an("a", "Deny", repositories(target+"/hub/*")), gate.PinDone, copied.ByDigest(), gate.Deny, policy.OverrideDenied, ""},
 		{"the source is denied", an("a", "Deny", repositories(source+"/app")), gate.PinHere, app.Name, gate.Deny, policy.OverrideDenied, ""},
-		{"what it would be redirected to is denied", an("a", "Deny", repositories(target+"/hub/*")), gate.PinHere, app.Name, gate.Deny, policy.OverrideDenied, ""},
+		{"its redirected copy is denied", an("a", "Deny", repositories(target+"/hub/*")), gate.PinHere, app.Name, gate.Deny, policy.OverrideDenied, ""},
 		{"another copy is denied", an("a", "Deny", repositories(target+"/hub/bad")), gate.PinHere, app.Name, gate.Allow, policy.Verified, redirected},
 		{"the digest is denied, and a copy named", an("a", "Deny", digests(app)), gate.PinDone, copied.Name, gate.Deny, policy.OverrideDenied, ""},
-		{"a source is allowed, and stays there, since only what is proved is redirected", an("a", "Allow", repositories(source+"/bad")), gate.PinHere, bad.Name, gate.Allow, policy.OverrideAllowed, source + "/bad:v1@" + bad.Manifest.Digest},
+		{"a source is allowed, and stays there, since only verified images are redirected", an("a", "Allow", repositories(source+"/bad")), gate.PinHere, bad.Name, gate.Allow, policy.OverrideAllowed, source + "/bad:v1@" + bad.Manifest.Digest},
 		{"a source is allowed, and a copy named", an("a", "Allow", repositories(source+"/bad")), gate.PinDone, wrong.ByDigest(), gate.Allow, policy.OverrideAllowed, ""},
 		{"a copy of another source", an("a", "Allow", repositories(source+"/app")), gate.PinDone, wrong.ByDigest(), gate.Deny, policy.Unsigned, ""},
 	} {

@@ -23,6 +23,7 @@ func TestPartOfAnEarlierRepository(t *testing.T) {
 		{"a later one is dirty, and all is read", "dirty", nil, gate.Deny},
 		{"a later one is clean, and all is read", "clean", nil, gate.Allow},
 		{"the source does not answer at all", "dirty", []registrytest.Fault{fails, {Kind: registrytest.Manifest, Reference: "att", Do: registrytest.Status(503)}}, gate.Allow},
+		{"the source refuses", "dirty", []registrytest.Fault{{Repository: "app", Do: registrytest.Status(403)}}, gate.Error},
 	} {
 		for _, denies := range []bool{false, true} {
 			q := newQuays(t)

@@ -51,7 +51,7 @@ func TestPeersAreAskedBeforeTheRegistry(t *testing.T) {
 		free   bool
 	}{
 		{"as it is", nil, true},
-		{"nobody knows", func(map[string][]byte) map[string][]byte { return nil }, false},
+		{"no peer has it", func(map[string][]byte) map[string][]byte { return nil }, false},
 		{"the answer is cut", replaced(func(b []byte) []byte { return b[:len(b)/2] }), false},
 		{"it is about another digest", replaced(func(b []byte) []byte {
 			return bytes.ReplaceAll(b, []byte(app.Manifest.Digest), []byte(other.Manifest.Digest))
@@ -70,7 +70,7 @@ func TestPeersAreAskedBeforeTheRegistry(t *testing.T) {
 		}), false},
 		{"it comes from the future", replaced(func(b []byte) []byte { return bytes.Replace(b, []byte(`"age":`), []byte(`"age":-1`), 1) }), false},
 		{"it has no facts", replaced(func(b []byte) []byte { return append(b[:bytes.Index(b, []byte(`"facts":`))], `"facts":[]}`...) }), false},
-		{"it says more than is known", replaced(func(b []byte) []byte { return append([]byte(`{"more":1,`), b[1:]...) }), false},
+		{"it has an unknown field", replaced(func(b []byte) []byte { return append([]byte(`{"more":1,`), b[1:]...) }), false},
 		{"it is too large", replaced(func(b []byte) []byte { return append(b, strings.Repeat(" ", 1<<20)...) }), false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -111,12 +111,12 @@ func TestPeersDoNotLengthenALife(t *testing.T) {
 	h.Registry.Reset()
 	expect(t, decide(t, two, app.ByDigest()), gate.Allow, policy.Verified)
 	if n := len(h.Registry.Requests()); n != 0 {
-		t.Fatalf("%d requests for what the peer knows", n)
+		t.Fatalf("%d requests for claims of the peer", n)
 	}
 	clock.advance(21 * time.Minute)
 	expect(t, decide(t, two, app.ByDigest()), gate.Allow, policy.Verified)
 	if n := len(h.Registry.Requests()); n == 0 {
-		t.Error("a fact of an hour ago is believed since a peer told it")
+		t.Error("a peer's fact of an hour ago is used")
 	}
 }
 
@@ -156,16 +156,16 @@ func TestPeersAreAskedOnceAndOnlyForFacts(t *testing.T) {
 	asked = nil
 	decide(t, h.gate(t, never, gate.WithPeers(peer{gate: two, asked: &asked, mu: &sync.Mutex{}})), app.Name)
 	if len(asked) != 0 {
-		t.Errorf("asked %q for what is never taken from memory", asked)
+		t.Errorf("asked %q for claims that are never cached", asked)
 	}
 	if known := two.Remembered([]string{"", "[]", `["1"]`, strings.Repeat("[", 5000), "tag"}); len(known) != 0 {
 		t.Errorf("nonsense is known: %q", known)
 	}
 }
 
-// TestAWarmAdmissionAsksNobody: what this replica knows is asked of no other one and of no
-// registry, also once it is older than "none found" may be, until its own end.
-func TestAWarmAdmissionAsksNobody(t *testing.T) {
+// TestWarmAdmissionSendsNoRequest: claims of this replica are requested neither from another one
+// nor from a registry, also once they are older than "none found" may be, until their own end.
+func TestWarmAdmissionSendsNoRequest(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
@@ -181,7 +181,7 @@ func TestAWarmAdmissionAsksNobody(t *testing.T) {
 		later  time.Duration
 		asks   bool
 	}{
-		{"nobody has proved it", 0, true},
+		{"not verified yet", 0, true},
 		{"a moment ago", 0, false},
 		{"a minute ago", time.Minute, false},
 		{"just within its age", 58 * time.Minute, false},

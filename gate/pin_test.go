@@ -48,17 +48,17 @@ func TestPinning(t *testing.T) {
 		{"here, it is pinned already", gate.PinHere, true, true, pinned, gate.Allow, ok, ""},
 		{"here, the policy does not pin", gate.PinHere, false, false, app.Name, gate.Allow, loose, ""},
 		{"here, it wants a digest and does not pin", gate.PinHere, false, true, app.Name, gate.Deny, missing, ""},
-		{"here, it wants a digest, does not pin, and nobody signed", gate.PinHere, false, true, bad.Name, gate.Deny, both, ""},
+		{"here, it wants a digest, does not pin, and it is unsigned", gate.PinHere, false, true, bad.Name, gate.Deny, both, ""},
 		{"here, it wants a digest, and the image is not there", gate.PinHere, false, true, h.Registry.Host() + "/none:v1", gate.Deny, []policy.Code{policy.MissingDigest, policy.ImageNotFound}, ""},
 		{"here, it is denied", gate.PinHere, true, true, bad.Name, gate.Deny, []policy.Code{policy.Unsigned}, ""},
 		{"later, the pods are pinned", gate.PinLater, true, true, app.Name, gate.Allow, ok, ""},
-		{"later, nobody pins the pods", gate.PinLater, false, false, app.Name, gate.Allow, loose, ""},
-		{"later, it wants a digest and nobody pins", gate.PinLater, false, true, app.Name, gate.Deny, missing, ""},
+		{"later, the pods are not pinned", gate.PinLater, false, false, app.Name, gate.Allow, loose, ""},
+		{"later, it wants a digest and does not pin", gate.PinLater, false, true, app.Name, gate.Deny, missing, ""},
 		{"done, as it should be", gate.PinDone, true, true, pinned, gate.Allow, ok, ""},
 		{"done, and a tag slipped past", gate.PinDone, true, true, app.Name, gate.Deny, missing, ""},
 		{"done, and an unsigned tag slipped past", gate.PinDone, true, true, bad.Name, gate.Deny, both, ""},
-		{"done, and nobody verifies digests", gate.PinDone, true, false, app.Name, gate.Allow, loose, ""},
-		{"done, an unsigned tag where nobody verifies digests", gate.PinDone, true, false, bad.Name, gate.Deny, []policy.Code{policy.Unsigned}, ""},
+		{"done, and digests are not verified", gate.PinDone, true, false, app.Name, gate.Allow, loose, ""},
+		{"done, an unsigned tag where digests are not verified", gate.PinDone, true, false, bad.Name, gate.Deny, []policy.Code{policy.Unsigned}, ""},
 		{"done, the policy never pinned", gate.PinDone, false, false, app.Name, gate.Allow, loose, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestPinning(t *testing.T) {
 	}
 }
 
-// TestASlippedTagIsVerified: the report says what the image lacks beside its digest, and a
-// policy that fails open admits what could not be verified, and so not be pinned.
+// TestASlippedTagIsVerified: the report has the image's failures besides the missing digest, and a
+// policy that fails open admits an image that could not be verified, and so not be pinned.
 func TestASlippedTagIsVerified(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
@@ -102,10 +102,10 @@ func TestASlippedTagIsVerified(t *testing.T) {
 		code     policy.Code
 	}{
 		{"enforced, fail closed", false, policy.Enforce, app.Name, false, gate.Deny, policy.MissingDigest},
-		{"under audit the report says that it is unsigned", false, policy.Audit, bad.Name, false, gate.Allow, policy.Unsigned},
+		{"under audit the report has it as unsigned", false, policy.Audit, bad.Name, false, gate.Allow, policy.Unsigned},
 		{"under audit a signed one is reported as not pinned", false, policy.Audit, app.Name, false, gate.Allow, policy.MissingDigest},
-		{"fail open, and nobody can look", true, policy.Enforce, app.Name, true, gate.Allow, policy.Unavailable},
-		{"fail closed, and nobody can look", false, policy.Enforce, app.Name, true, gate.Deny, policy.MissingDigest},
+		{"fail open, and the registry is down", true, policy.Enforce, app.Name, true, gate.Allow, policy.Unavailable},
+		{"fail closed, and the registry is down", false, policy.Enforce, app.Name, true, gate.Deny, policy.MissingDigest},
 		{"fail open, and it can be looked at", true, policy.Enforce, app.Name, false, gate.Deny, policy.MissingDigest},
 		{"fail open, unsigned", true, policy.Enforce, bad.Name, false, gate.Deny, policy.Unsigned},
 	} {
@@ -128,7 +128,7 @@ func TestASlippedTagIsVerified(t *testing.T) {
 	}
 }
 
-func TestOneDenialLeavesTheWholeObjectAsItIs(t *testing.T) {
+func TestOneDenialLeavesTheObjectUnchanged(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
@@ -141,7 +141,7 @@ func TestOneDenialLeavesTheWholeObjectAsItIs(t *testing.T) {
 	}
 }
 
-// transforming is a rule whose reference is made from another text.
+// transforming is a rule with a reference that is made from another text.
 type transforming struct{ extracting }
 
 func (transforming) Extractors(*policy.Subject) []policy.Extractor {
@@ -180,7 +180,7 @@ func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
 	}
 }
 
-// twoFaced is a registry that tells each credential another digest.
+// twoFaced is a registry that returns another digest for each credential.
 type twoFaced struct {
 	*env
 	other image.Digest

@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// FuzzIndex holds that no index makes the gate panic, and that one which nobody signed
-// is never admitted where each of its platforms has to be signed.
+// FuzzIndex holds that no index makes the gate panic, and that an unsigned one is never admitted
+// where each of its platforms has to be signed.
 func FuzzIndex(f *testing.F) {
 	h := newEnv(f, registrytest.Options{})
 	signed, unsigned := h.Build("app", "s390x", "good"), h.Build("app", "amd64", "evil")
@@ -45,7 +45,7 @@ func FuzzIndex(f *testing.F) {
 		h.Registry.Reset()
 		h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Manifest, Repository: "app", Do: served(body)})
 		if outcome := decide(t, g, h.Registry.Host()+"/app:fuzzed"); outcome.Result == gate.Allow {
-			t.Errorf("admitted, and nobody signed %s: %+v", body, outcome.Verdicts)
+			t.Errorf("admitted, and unsigned: %s: %+v", body, outcome.Verdicts)
 		}
 	})
 }

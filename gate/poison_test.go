@@ -194,10 +194,10 @@ func together(t *testing.T, cases []func(*poisonScene)) {
 	group.Wait()
 }
 
-// TestAPoisonedPullSecretDoesNotChooseTheFailureSetting: a pod's author writes entries with
-// which the registry or its token service fails. Whatever the failure, the other entries
-// and anonymous requests are judged as without it, and where nobody sees the image, it is
-// not admitted as if the registry were down.
+// TestAPoisonedPullSecretDoesNotChooseTheFailureSetting: a pod's author writes entries with which
+// the registry or its token service fails. Whatever the failure, the other entries and anonymous
+// requests are judged as without it, and an image that none of them can see is not admitted as if
+// the registry were down.
 func TestAPoisonedPullSecretDoesNotChooseTheFailureSetting(t *testing.T) {
 	t.Parallel()
 	var cases []func(*poisonScene)

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// coldRounds are first verifications, by what the image has. The rounds are those of both
-// kinds of registries, with the referrers API and without it.
+// coldRounds are first verifications, by the image's evidence. The rounds are those of both kinds
+// of registries, with the referrers API and without it.
 var coldRounds = []struct {
 	reason   string
 	sign     func(*env, gatetest.Image) error

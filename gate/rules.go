@@ -19,7 +19,7 @@ func (p *objectEvaluation) hasObject() bool {
 }
 
 // mutate has the mutation rules change the object. From here on the changed one is
-// the object, and its former names are forgotten.
+// the object, and its former names do not count.
 func (p *objectEvaluation) mutate(ctx context.Context, set *set.Set) error {
 	if !p.request.Stage.mutates() || !p.hasObject() || p.subject.Document {
 		return nil

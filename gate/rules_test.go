@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// renaming is a mutation that writes other images into a pod, by what they begin with.
+// renaming is a mutation that writes other images into a pod, by their prefix.
 type renaming struct{ from, to string }
 
 func (renaming) Name() string             { return "rename" }
@@ -82,7 +82,7 @@ func TestOrder(t *testing.T) {
 		warnings int
 	}{
 		{"everything", gate.StageAll, elsewhere(app.Name), "@sha256", policy.Enforce, policy.Fail, gate.Allow, pinned, []string{pinned}, 0},
-		{"the new name is what is proved", gate.StageAll, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", []string{bad.Name}, 0},
+		{"the new name is verified", gate.StageAll, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", []string{bad.Name}, 0},
 		{"a validation denies", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
 		{"a validation could not be evaluated", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Indeterminate, gate.Error, "", []string{pinned}, 0},
 		{"a validation audits", gate.StageAll, elsewhere(app.Name), "nothing", policy.Audit, policy.Fail, gate.Allow, pinned, []string{pinned}, 1},
@@ -138,8 +138,8 @@ func (s setting) Mutate(_ context.Context, about policy.Case) policy.Mutated {
 	return policy.Mutated{Result: policy.Pass, Object: changed}
 }
 
-// TestAnotherObject: a mutation rule that makes another object of it denies it, for
-// rules are matched by what was asked about.
+// TestAnotherObject: a mutation rule that makes another object of it denies it, for rules were
+// matched for the original object.
 func TestAnotherObject(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}`
 	const unnamed = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"}}`
@@ -252,8 +252,8 @@ func (s spending) Plan(ctx context.Context, _ *policy.Subject, _ []policy.Image)
 	return policy.RulePlan{}, fmt.Errorf("the rule: %w", ctx.Err())
 }
 
-// TestTimeThatTheObjectTakesIsNoSilence: how much there is to do about an object is for who
-// writes it to choose, and not a failure that failurePolicy Ignore admits.
+// TestTimeThatTheObjectTakesIsNoSilence: the cost of an object is chosen by its author, and a
+// timeout because of it is no failure that failurePolicy Ignore admits.
 func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	late := policy.Reason{Code: policy.TimedOut, Message: "context deadline exceeded"}

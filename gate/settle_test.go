@@ -22,8 +22,8 @@ func (u unasked) Plan(context.Context, *policy.Subject, []policy.Image) (policy.
 	return policy.RulePlan{}, u.err
 }
 
-// TestARuleThatCouldNotBeAskedMaySpeakOfTheImage: nobody says then that no policy does.
-func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
+// TestUnevaluatedRuleMayMatch: the reason is then not that no policy matches the image.
+func TestUnevaluatedRuleMayMatch(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
@@ -43,7 +43,7 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 		{"silence is admitted", policy.Policy{Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
 		{"a fault is not", policy.Policy{Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
 		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
-		{"another rule speaks of it", policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
+		{"another rule matches it", policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
 	} {
 		c.policy.Kind, c.policy.Name, c.policy.Hash = "Test", "test", "1"
 		out := h.gateWith(t, &c.policy).Decide(t.Context(), pod(t, app.Name))

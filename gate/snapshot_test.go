@@ -13,7 +13,7 @@ import (
 
 const room = 2 << 20
 
-// TestAllReplicasRestartWhileTheRegistryIsDown: what was proved before runs.
+// TestAllReplicasRestartWhileTheRegistryIsDown: images verified before are admitted.
 func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 	hour := time.Hour
 	for reason, test := range map[string]struct {
@@ -99,10 +99,10 @@ func TestRestoreRefuses(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	g := h.keeping(t, &clock{}, nil, signedBy(h.key))
 	for reason, raw := range map[string]string{
-		"no JSON":               "tags",
-		"a later version":       `{"version":2}`,
-		"no version":            `{}`,
-		"a field nobody writes": `{"version":1,"admit":["all"]}`,
+		"no JSON":          "tags",
+		"a later version":  `{"version":2}`,
+		"no version":       `{}`,
+		"an unknown field": `{"version":1,"admit":["all"]}`,
 	} {
 		if n, err := g.RestoreTrusted([]byte(raw)); err == nil || n != 0 {
 			t.Errorf("%s: %d entries, %v", reason, n, err)
@@ -112,7 +112,7 @@ func TestRestoreRefuses(t *testing.T) {
 		"a tag that is none":         `{"version":1,"tags":[{"scope":"","reference":"a b","digest":"sha256:` + zeros + `","at":1}]}`,
 		"a digest in place of a tag": `{"version":1,"tags":[{"scope":"","reference":"a.example/b@sha256:` + zeros + `","digest":"sha256:` + zeros + `","at":1}]}`,
 		"from long ago":              `{"version":1,"tags":[{"scope":"","reference":"a.example/b:v1","digest":"sha256:` + zeros + `","at":1}]}`,
-		"what is gone, of no fact":   `{"version":1,"gone":[{"fact":"","repository":"a.example/b","at":1}]}`,
+		"gone, without a fact":       `{"version":1,"gone":[{"fact":"","repository":"a.example/b","at":1}]}`,
 		"a fact without a key":       `{"version":1,"facts":[{"at":1,"fresh":1,"until":1,"answer":{}}]}`,
 	} {
 		if n, err := g.RestoreTrusted([]byte(raw)); err != nil || n != 0 {
@@ -144,10 +144,10 @@ func FuzzRestoreTrusted(f *testing.F) {
 	})
 }
 
-// TestGoneIsNewerThanWhatItTakesAway: one replica proved, the signature was taken away, and
-// another saw that there is none; the first takes over what the other saved, and saves its own.
-// A start from either, while the registry is away, does not believe the signature.
-func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
+// TestGoneIsNewerThanItsFact: one replica verified a signature, it was deleted, and another
+// replica found none; the first restores the other's snapshot, and saves its own. A start from
+// either, while the registry is away, does not use the signature.
+func TestGoneIsNewerThanItsFact(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		taken  bool

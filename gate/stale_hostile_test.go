@@ -11,25 +11,25 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// TestATagThatNobodyPinsIsNotStale: what was proved is a digest. Whoever moved the tag
-// to another, and keeps the registry from answering us (its limit on requests is
-// enough), would else have that one run.
-func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
+// TestUnpinnedTagIsNotStale: a verification is of a digest. An attacker that moved the tag to
+// another, and keeps the registry from answering us (its limit on requests is enough), would else
+// have that one run.
+func TestUnpinnedTagIsNotStale(t *testing.T) {
 	for reason, test := range map[string]struct {
 		pins, byDigest, bare bool
 		pinning              gate.Pinning
 		runs                 bool
 	}{
-		"the policy pins":                      {pins: true, runs: true},
-		"the policy pins, in a template":       {pins: true, pinning: gate.PinLater, runs: true},
-		"the policy pins not, and it is":       {runs: true},
-		"the same, by digest":                  {byDigest: true, runs: true},
-		"the same, in a template":              {pinning: gate.PinLater, runs: true},
-		"of which only the image is known":     {pinning: gate.PinLater, bare: true},
-		"it was to be pinned":                  {pins: true, pinning: gate.PinDone},
-		"the same, by digest ":                 {pins: true, byDigest: true, pinning: gate.PinDone, runs: true},
-		"nobody can pin":                       {pins: true, pinning: gate.PinNever},
-		"nobody can pin, and it is by digest ": {pins: true, byDigest: true, pinning: gate.PinNever, runs: true},
+		"the policy pins":                           {pins: true, runs: true},
+		"the policy pins, in a template":            {pins: true, pinning: gate.PinLater, runs: true},
+		"the policy pins not, and it is":            {runs: true},
+		"the same, by digest":                       {byDigest: true, runs: true},
+		"the same, in a template":                   {pinning: gate.PinLater, runs: true},
+		"of which only the image is known":          {pinning: gate.PinLater, bare: true},
+		"it was to be pinned":                       {pins: true, pinning: gate.PinDone},
+		"the same, by digest ":                      {pins: true, byDigest: true, pinning: gate.PinDone, runs: true},
+		"it cannot be pinned":                       {pins: true, pinning: gate.PinNever},
+		"it cannot be pinned, and it is by digest ": {pins: true, byDigest: true, pinning: gate.PinNever, runs: true},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +48,7 @@ func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
 			if out := g.Decide(t.Context(), request); out.Result != gate.Allow {
 				t.Fatalf("while it answers: %+v", out.Verdicts)
 			}
-			h.Build("app", "v1", "moved, and signed by nobody")
+			h.Build("app", "v1", "moved, and unsigned")
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(429, "60")})
 			c.advance(2 * time.Hour)
 			out := g.Decide(t.Context(), request)
@@ -88,7 +88,7 @@ func TestADenyIsNotEvadedBySilence(t *testing.T) {
 	}
 }
 
-// elsewhereRule speaks of one namespace.
+// elsewhereRule matches one namespace.
 type elsewhereRule struct {
 	rule
 	namespace string
@@ -101,7 +101,7 @@ func (r elsewhereRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	return r.rule.Plan(ctx, s, images)
 }
 
-// TestATagThatWasSeenToBeGoneDoesNotComeBack from what was kept before.
+// TestATagThatWasSeenToBeGoneDoesNotComeBack from an earlier snapshot.
 func TestATagThatWasSeenToBeGoneDoesNotComeBack(t *testing.T) {
 	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
@@ -134,8 +134,8 @@ func TestATagThatWasSeenToBeGoneDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestSignedAfterItWasLookedAt: that there was no signature at first says nothing of
-// the one that was proved later.
+// TestSignedAfterItWasLookedAt: an earlier result without a signature does not affect the one that
+// was verified later.
 func TestSignedAfterItWasLookedAt(t *testing.T) {
 	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
@@ -160,7 +160,7 @@ func TestAnOlderWordOfAPeerDoesNotReplaceAMoreRecentOne(t *testing.T) {
 	for reason, test := range map[string]struct {
 		window time.Duration
 		runs   bool
-	}{"proved here in time": {3 * time.Hour, true}, "nobody proved it in time": {time.Hour, false}} {
+	}{"proved here in time": {3 * time.Hour, true}, "not verified in time": {time.Hour, false}} {
 		h, c := newEnv(t, registrytest.Options{}), &clock{}
 		app := h.Build("app", "v1", "app")
 		must(0, h.SignBundle(app, byKey(h.key), nil))(t)

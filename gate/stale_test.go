@@ -16,16 +16,15 @@ func isStale(out gate.Outcome) bool {
 	})
 }
 
-// keeping makes a gate that uses for a day what it proved, with a policy of its own
-// mind.
+// keeping makes a gate that uses stale claims for a day, with a policy that may set its own limit.
 func (h *env) keeping(t *testing.T, c *clock, own *time.Duration, rules ...policy.Rule) *gate.Gate {
 	t.Helper()
 	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{StaleIfError: own}, Rules: rules}
 	return h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(24*time.Hour), gate.WithTimeout(time.Second))
 }
 
-// TestARegistryThatDoesNotAnswer is the night on which it is down: what was proved runs,
-// by tag and by digest, and nothing else does. One that answers is believed.
+// TestARegistryThatDoesNotAnswer: while it is down, verified images run, by tag and by digest, and
+// no others. The answers of one that responds count.
 func TestARegistryThatDoesNotAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   registrytest.Action
@@ -71,8 +70,8 @@ func TestARegistryThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatHoldsIsStale has one thing wrong in each row, and a control.
-func TestOnlyWhatHoldsIsStale(t *testing.T) {
+// TestOnlyValidClaimsAreStale has one thing wrong in each row, and a control.
+func TestOnlyValidClaimsAreStale(t *testing.T) {
 	never, hour := time.Duration(0), time.Hour
 	for reason, test := range map[string]struct {
 		own  *time.Duration
@@ -122,7 +121,7 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 	}
 }
 
-// TestWithoutStaleNothingOutlivesItsAge is what the command line does.
+// TestWithoutStaleNothingOutlivesItsAge is the behaviour of the command line.
 func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
 	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
@@ -138,7 +137,7 @@ func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
 	}
 }
 
-// TestASilentRegistryIsWaitedForOnce: a node that is drained in such a night.
+// TestASilentRegistryIsWaitedForOnce: a node that is drained meanwhile.
 func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
 	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
@@ -173,7 +172,7 @@ func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
 }
 
 func TestStaleRefuses(t *testing.T) {
-	for reason, age := range map[string]time.Duration{"less than nothing": -time.Second, "more than anybody should": policy.MaxStale + 1} {
+	for reason, age := range map[string]time.Duration{"less than nothing": -time.Second, "more than the limit": policy.MaxStale + 1} {
 		if _, err := gate.New(gate.Config{Registries: newEnv(t, registrytest.Options{}), State: gate.Fixed{}}, gate.WithStale(age)); err == nil {
 			t.Errorf("%s: taken", reason)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/bundle"
 )
 
-func TestCurrentSaysWhatIsMissing(t *testing.T) {
+func TestCurrentReportsMissingParts(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("app", "v1", "app")
 	var state gate.Current
@@ -94,9 +94,9 @@ func TestFailOpen(t *testing.T) {
 		{"the namespace was not read, and it is of another kind", []*policy.Policy{closed(policy.Target{Version: "v1", Kind: "Job", Namespaces: []string{"th*"}})}, unread, true},
 		{"the namespace was not read, and all fail open", []*policy.Policy{open, audit}, unread, true},
 		{"an object of no namespace", []*policy.Policy{open, elsewhere}, policy.Subject{Version: "v1", Kind: "Pod"}, true},
-		{"of a bare pod nobody knows whether containers are added", []*policy.Policy{closed(added)}, bare, false},
+		{"of a bare pod it is unknown whether containers are added", []*policy.Policy{closed(added)}, bare, false},
 		{"of a pod that was read it is known", []*policy.Policy{closed(added)}, pod, true},
-		{"it says nothing of its targets", []*policy.Policy{closed()}, pod, false},
+		{"it lists no targets", []*policy.Policy{closed()}, pod, false},
 		{"it has no rules", []*policy.Policy{{Kind: "Test", Name: "none"}}, pod, true},
 	} {
 		set := must(set.New(c.policies...))(t)
@@ -105,12 +105,12 @@ func TestFailOpen(t *testing.T) {
 		}
 	}
 	if (gate.Snapshot{}).FailOpen(&pod) {
-		t.Error("without policies nobody knows what may be admitted")
+		t.Error("without policies it fails open")
 	}
 }
 
-// TestADenyClosesWhatFailsOpen: what nobody looked at may be the image that is denied.
-func TestADenyClosesWhatFailsOpen(t *testing.T) {
+// TestDenyOverridesFailOpen: an image that was not evaluated may be the denied one.
+func TestDenyOverridesFailOpen(t *testing.T) {
 	for effect, want := range map[policy.OverrideEffect]bool{policy.OverrideDeny: false, policy.OverrideAllow: true} {
 		override := &policy.Override{Name: "bad-day", Hash: "1", Effect: effect, Reason: "it is broken", Expires: time.Now().Add(time.Hour), Repositories: []string{"*"}}
 		set := must(must(set.New())(t).WithOverrides(override))(t)
@@ -120,7 +120,7 @@ func TestADenyClosesWhatFailsOpen(t *testing.T) {
 	}
 }
 
-// watcher counts what an observer is told.
+// watcher counts the calls of an observer.
 type watcher struct {
 	mu           sync.Mutex
 	begun, ended map[gate.Phase]int
@@ -148,7 +148,7 @@ func (w *watcher) Asked(layer claims.Layer, known bool) {
 	w.asked[fmt.Sprint(layer, " ", known)]++
 }
 
-func TestAnObserverIsTold(t *testing.T) {
+func TestObserverCalls(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)

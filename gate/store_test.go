@@ -41,7 +41,7 @@ func (s *shelf) Keep(key string, value []byte, ttl time.Duration) {
 	s.kept[key], s.ttl = value, ttl
 }
 
-// TestTheSecondReplicaAsksForTheTagAlone counts what a shared memory saves.
+// TestTheSecondReplicaAsksForTheTagAlone counts what a shared cache saves.
 func TestTheSecondReplicaAsksForTheTagAlone(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")

@@ -25,7 +25,7 @@ func (o sharing) Open(_ context.Context, access gate.Access, _ image.Repository)
 	return session{Client: o.client.For(registry.Caller{Tenant: cmp.Or(access.Workload.Namespace, "(none)")}, meter), meter: meter}, nil
 }
 
-// in says of which namespace a pod is.
+// in returns a request for a pod of a namespace.
 func in(t testing.TB, namespace string, images ...string) gate.Request {
 	t.Helper()
 	request := pod(t, images...)
@@ -33,7 +33,7 @@ func in(t testing.TB, namespace string, images ...string) gate.Request {
 	return request
 }
 
-// tarpit hangs, and tells of each who came.
+// tarpit hangs, and signals each request.
 func tarpit(arrived chan<- struct{}) registrytest.Fault {
 	return registrytest.Fault{Repository: "greedy/app", Do: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -45,10 +45,9 @@ func tarpit(arrived chan<- struct{}) registrytest.Fault {
 	}}
 }
 
-// TestNobodyWaitsForAnotherTenantsTurn: a tenant that has its share of a registry asks
-// for an image, and waits. Another one, who asks for the same with the same credentials,
-// does not wait with it.
-func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
+// TestTenantsDoNotWaitForEachOther: a tenant that has its share of a registry asks for an image,
+// and waits. Another tenant with the same request and credentials does not wait with it.
+func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	arrived := make(chan struct{}, 100)
 	h := newEnv(t, registrytest.Options{Faults: []registrytest.Fault{tarpit(arrived)}})
 	shared := h.Build("shared", "v1", "content")
@@ -67,7 +66,7 @@ func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
 	for range 14 {
 		<-arrived
 	}
-	for range 20 { // who of these comes late is told what the calm one found out
+	for range 20 { // the late ones share the calm tenant's result
 		all.Go(func() { g.Decide(ctx, in(t, "greedy", shared.Name)) })
 	}
 	for range 20 {
@@ -79,8 +78,8 @@ func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
 	all.Wait()
 }
 
-// BenchmarkTenants is what a decision takes in one namespace, alone and beside another
-// one, whose thousand images are at registries that never answer.
+// BenchmarkTenants is the duration of a decision in one namespace, alone and next to another one
+// with a thousand images at registries that never answer.
 func BenchmarkTenants(b *testing.B) {
 	for _, memory := range []string{"warm", "cold"} {
 		for _, images := range []int{0, 1000} {

@@ -43,7 +43,7 @@ func (p *objectEvaluation) isUnchanged(ctx context.Context, result policy.RuleRe
 	if i < 0 {
 		return false
 	}
-	if of, ok := result.Policy.Rules[i].(policy.OfObject); ok && of.SpeaksOfObject() {
+	if of, ok := result.Policy.Rules[i].(policy.OfObject); ok && of.AppliesToObject() {
 		return false
 	}
 	images, err := policy.ImagesOf(ctx, result.Policy.Rules[i], p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {

@@ -145,7 +145,7 @@ func TestUnreadStatements(t *testing.T) {
 			}{
 				{"all is read", scanned(h, denies), app.Name, nil, gate.Allow},
 				{"the referrers are not", scanned(h, denies), app.Name, []registrytest.Fault{fails}, gate.Error},
-				{"nor those of a platform, whose index is clean", scanned(h, denies), index.Name + "@" + app.Manifest.Digest, []registrytest.Fault{
+				{"nor those of a platform of a clean index", scanned(h, denies), index.Name + "@" + app.Manifest.Digest, []registrytest.Fault{
 					{Kind: registrytest.Manifest, Reference: attestationTag(app), Do: registrytest.Status(status)},
 				}, gate.Error},
 				{"of a platform nothing is attested", scanned(h, denies), index.Name, nil, gate.Allow},

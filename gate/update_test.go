@@ -39,9 +39,9 @@ const (
 	debug = "ephemeralContainers"
 )
 
-// TestAnUpdateLooksAtWhatChanged has an unsigned image, which is denied wherever
+// TestUpdateEvaluatesChanges has an unsigned image, which is denied wherever
 // it is looked at.
-func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
+func TestUpdateEvaluatesChanges(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	bad, signed := h.Build("bad", "v1", "bad").Name, h.Build("signed", "v1", "signed")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
@@ -102,7 +102,7 @@ func TestAnUnchangedObjectCostsNothing(t *testing.T) {
 	expect(t, h.gate(t, signedBy(h.key)).Decide(t.Context(), gate.Request{Object: object, Old: other}), gate.Deny, policy.Unsigned)
 }
 
-// unaskable is a rule whose lookup fails.
+// unaskable is a rule with a failing lookup.
 type unaskable struct{ rule }
 
 func (unaskable) Plan(context.Context, *policy.Subject, []policy.Image) (policy.RulePlan, error) {

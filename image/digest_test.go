@@ -39,7 +39,7 @@ func TestParseDigest(t *testing.T) {
 			case row.err == "" && (err != nil || d.String() != row.input || d.Algorithm()+":"+d.Hex() != row.input):
 				t.Errorf("%s: got %q, %v", row.reason, d, err)
 			case row.err != "" && (err == nil || !d.IsZero() || !strings.Contains(err.Error(), row.err)):
-				t.Errorf("%s: got %q, error %v; want one that says %q", row.reason, d, err, row.err)
+				t.Errorf("%s: got %q, error %v; want one with %q", row.reason, d, err, row.err)
 			case row.err != "" && len(err.Error()) > 400:
 				t.Errorf("the message has %d characters", len(err.Error()))
 			}

@@ -18,7 +18,7 @@ const (
 	Unavailable Kind = "unavailable"
 	// Bound: the content exceeds a limit.
 	Bound Kind = "bound"
-	// Corrupt: the response contradicts itself or its digest.
+	// Corrupt: the response contradicts itself or its digest, or rejects the request (other 4xx).
 	Corrupt Kind = "corrupt"
 )
 
@@ -54,6 +54,23 @@ type Attributed interface {
 func ByCredential(err error) bool {
 	failure, ok := errors.AsType[Attributed](err)
 	return ok && failure.ByCredential()
+}
+
+// ContentError is a cause of a Failure that a user with push access can bring about: content above
+// a bound, or unlike what its descriptor says. Any other answer that contradicts itself is due to
+// the registry, to what is between, or to an incomplete copy, and shows nothing about the content.
+type ContentError struct{ Err error }
+
+// Error implements error.
+func (e *ContentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ContentError) Unwrap() error { return e.Err }
+
+// IsByContent reports whether err has a ContentError in its chain.
+func IsByContent(err error) bool {
+	_, ok := errors.AsType[*ContentError](err)
+	return ok
 }
 
 // Error is the basic Failure: an operation, its object, and the cause.

@@ -219,7 +219,7 @@ func TestPin(t *testing.T) {
 			p, err := ref.Pin(image.Descriptor{Digest: d})
 			if row.err != "" {
 				if err == nil || !p.IsZero() || !strings.Contains(err.Error(), row.err) {
-					t.Fatalf("got %s, error %v; want one that says %q", p, err, row.err)
+					t.Fatalf("got %s, error %v; want one with %q", p, err, row.err)
 				}
 				return
 			}
@@ -249,7 +249,7 @@ func TestChildDropsTheTag(t *testing.T) {
 		t.Errorf("platform %s", got)
 	}
 	if !index.Descriptor().IsIndex() || child.Descriptor().IsIndex() || index.Descriptor().IsComplete() {
-		t.Error("what is known of a descriptor is told wrongly")
+		t.Error("IsIndex or IsComplete of a descriptor is wrong")
 	}
 	if got := (image.Pinned{}).String(); got != "" {
 		t.Errorf("the zero value is %q", got)
@@ -279,9 +279,9 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
-// compare checks a reference against go-containerregistry's reading of it, where
-// both accept: another repository, tag or digest would mean that what is verified
-// is not what others pull.
+// compare checks a reference against go-containerregistry's reading of it, where both accept:
+// another repository, tag or digest would mean that the verified image differs from the pulled
+// one.
 func compare(t *testing.T, s string, ref image.Ref) {
 	t.Helper()
 	theirs, err := name.ParseReference(s)
@@ -367,7 +367,7 @@ func TestAddressesHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// TestOtherNames: they lead back to where they were asked from, and nobody else has them.
+// TestOtherNames: they lead back to their source, and no other image has them.
 func TestOtherNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"1.dkr.ecr.eu-west-1.amazonaws.com/a/b":              "[1.dkr.ecr-fips.eu-west-1.amazonaws.com/a/b 1.dkr-ecr.eu-west-1.on.aws/a/b 1.dkr-ecr-fips.eu-west-1.on.aws/a/b]",

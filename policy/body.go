@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/quaymaster/quaymaster/policy/internal/builtin"
+
 // APIResource is a resource of the API server as a request names it, without its
 // subresource.
 type APIResource struct{ Group, Version, Name string }
@@ -21,12 +23,6 @@ func (s *Subject) Resource() (APIResource, bool) {
 // receives, as a Scale, because the kind of the object that has the subresource is not
 // known. A selector of kinds is indeterminate then.
 func (s *Subject) IsBody() bool {
-	if s.Subresource == "" {
-		return false
-	}
-	if s.Kind == "Scale" && s.Group == "autoscaling" {
-		return true
-	}
 	of, known := s.Resource()
-	return known && of.Group != s.Group
+	return s.Subresource != "" && (builtin.IsSent(s.Group, s.Kind) || known && (of.Group != s.Group || !builtin.IsOf(s.Kind, of.Group, of.Name)))
 }

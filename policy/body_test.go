@@ -29,6 +29,10 @@ func TestMeansBody(t *testing.T) {
 		{"the kind is known, and another one", rule, policy.Subject{Group: "example.com", Kind: "Bar", Subresource: "scale", Request: foos}, false},
 		{"a rule for the object", policy.Target{Group: "example.com", Version: "*", Kind: "Foo"}, policy.Subject{Group: "autoscaling", Kind: "Scale", Subresource: "scale", Request: foos}, false},
 		{"in another namespace", policy.Target{Group: "*", Version: "*", Kind: "Foo", Subresource: "scale", Namespaces: []string{"shop"}}, policy.Subject{Group: "autoscaling", Kind: "Scale", Subresource: "scale", Namespace: "other", Request: foos}, false},
+		{"options of which no resource is known", policy.Target{Kind: "Pod", Version: "*", Subresource: "exec"}, policy.Subject{Kind: "PodExecOptions", Subresource: "exec"}, true},
+		{"options of a pod", policy.Target{Kind: "Pod", Version: "*", Subresource: "exec"}, policy.Subject{Kind: "ExecRequest", Subresource: "exec", Request: resource(map[string]any{"group": "", "resource": "pods"})}, true},
+		{"the pod itself", policy.Target{Kind: "Node", Version: "*", Subresource: "proxy"}, policy.Subject{Kind: "Pod", Subresource: "proxy", Request: resource(map[string]any{"group": "", "resource": "pods"})}, false},
+		{"options without a subresource", policy.Target{Kind: "Pod", Version: "*"}, policy.Subject{Kind: "PodExecOptions"}, false},
 		{"a Scale that is no body", rule, policy.Subject{Group: "autoscaling", Kind: "Scale", Request: foos}, false},
 	} {
 		if got := c.target.Means(&c.subject); got != c.want {

@@ -38,8 +38,8 @@ func TestCheckOfNoUse(t *testing.T) {
 		{"questions with a judge", asking(authority("a"), as), ""},
 		{"Asks must be empty without Judge", asking(authority("a"), func(c *policy.Check) { c.Judge = nil }), "Asks must be empty"},
 		{"a judge of platforms", asking(authority("a"), func(c *policy.Check) { c.Platforms = policy.PlatformEach }), "platforms"},
-		{"a question to nobody", asking(nil, as), "names no authority"},
-		{"a question to an authority that is nobody", asking(&verify.Authority{Name: "x"}, as), "exactly one"},
+		{"a question without an authority", asking(nil, as), "names no authority"},
+		{"a question to an authority without keys", asking(&verify.Authority{Name: "x"}, as), "exactly one"},
 		{"platforms without a judge", asking(nil, func(c *policy.Check) { c.Judge, c.Asks, c.Platforms = nil, nil, policy.PlatformEach }), ""},
 	} {
 		err := c.check.Validate()
@@ -54,8 +54,8 @@ func TestCheckOfNoUse(t *testing.T) {
 	}
 }
 
-// TestRequire: a policy that requires a proof is content with one that another policy has,
-// if that one speaks for the same namespace or for all.
+// TestRequire: a policy that requires a verification accepts that of another policy,
+// if that one applies to the same namespace or to all.
 func TestRequire(t *testing.T) {
 	decision := func(namespace string, facts int, change func(*policy.Decision)) policy.Decision {
 		d := policy.Decision{Result: policy.Pass, Facts: make([]verify.Fact, facts), Check: &policy.Check{
@@ -92,8 +92,8 @@ func TestRequire(t *testing.T) {
 	}
 }
 
-// TestOverrideSigner: a key is known by its fingerprint, and a certificate by what it says;
-// neither passes for the other.
+// TestOverrideSigner: a key matches by its fingerprint, and a certificate by its identity;
+// neither matches as the other.
 func TestOverrideSigner(t *testing.T) {
 	byKey := policy.OverrideSigner{KeyFingerprint: "ab"}
 	byName := policy.OverrideSigner{Identity: verify.Identity{Issuer: verify.Exactly("i"), Subject: verify.Wildcard("s*")}}
@@ -124,7 +124,7 @@ func TestOverrideSigner(t *testing.T) {
 	}
 	certificate := &verify.Authority{Certificate: &verify.Certificate{}}
 	if !byKey.MayBe(certificate) || !byName.MayBe(certificate) || !byKey.MayBe(key) || byKey.MayBe(keyless) || byName.MayBe(key) || !byName.MayBe(keyless) {
-		t.Error("who an authority may prove is another one")
+		t.Error("MayBe is wrong for one of the authorities")
 	}
 }
 
@@ -138,9 +138,9 @@ func TestCheckValidate(t *testing.T) {
 		{"a threshold above the members", check(set(3, "a", "b")), "3 of 2"},
 		{"a threshold of none", check(set(0, "a")), "0 of 1"},
 		{"no members", check(set(1)), "no entries"},
-		{"an attestation by nobody", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}}, "any signer"},
+		{"an attestation without signers", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}}, "any signer"},
 		{"an attestation of no type", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", Signers: []policy.Requirement{set(1, "a")}}}}}, "type is empty"},
-		{"an authority that is nobody", check(policy.Requirement{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "x"}}}}), "exactly one"},
+		{"an authority without keys", check(policy.Requirement{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "x"}}}}), "exactly one"},
 	} {
 		err := c.check.Validate()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -149,8 +149,8 @@ func TestCheckValidate(t *testing.T) {
 	}
 }
 
-// TestWhatACheckNeeds: a registry is asked for no more than the check says.
-func TestWhatACheckNeeds(t *testing.T) {
+// TestCheckNeeds: the registry is asked only for the data that the check needs.
+func TestCheckNeeds(t *testing.T) {
 	tag, pinned := image.MustParse("registry.test/app:v1"), image.MustParse("registry.test/app@"+image.DigestOf([]byte{1}).String())
 	asks := []policy.Question{{Authority: authority("a")}}
 	for _, c := range []struct {
@@ -162,14 +162,14 @@ func TestWhatACheckNeeds(t *testing.T) {
 		{"a signature", policy.Check{Claims: policy.Claims{Requirements: []policy.Requirement{set(1, "a")}}}, true, true},
 		{"an attestation", policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{PredicateType: "x"}}}}, true, true},
 		{"a judge's question", policy.Check{Claims: policy.Claims{Asks: asks}}, true, true},
-		{"what the image says of itself", policy.Check{Lookup: policy.Lookup{WantsData: policy.DataOne}}, true, false},
+		{"the image's own data", policy.Check{Lookup: policy.Lookup{WantsData: policy.DataOne}}, true, false},
 		{"a digest for a tag", policy.Check{Pinning: policy.Pinning{MutateDigest: true}}, true, false},
 		{"a digest where there is one", policy.Check{Pinning: policy.Pinning{MutateDigest: true}, Image: policy.Image{Ref: pinned}}, false, false},
 		{"a tag where nothing is pinned", policy.Check{Pinning: policy.Pinning{VerifyDigest: true}}, false, false},
-		{"a signature of what is left alone", policy.Check{Skip: "left alone", Claims: policy.Claims{Requirements: []policy.Requirement{set(1, "a")}}}, false, false},
-		{"a judge's question of what is left alone", policy.Check{Skip: "left alone", Claims: policy.Claims{Asks: asks}}, false, false},
-		{"data of what is left alone", policy.Check{Skip: "left alone", Lookup: policy.Lookup{WantsData: policy.DataOne}}, false, false},
-		{"a digest of what is left alone", policy.Check{Skip: "left alone", Pinning: policy.Pinning{MutateDigest: true}}, false, false},
+		{"a signature of a skipped image", policy.Check{Skip: "left alone", Claims: policy.Claims{Requirements: []policy.Requirement{set(1, "a")}}}, false, false},
+		{"a judge's question about a skipped image", policy.Check{Skip: "left alone", Claims: policy.Claims{Asks: asks}}, false, false},
+		{"data of a skipped image", policy.Check{Skip: "left alone", Lookup: policy.Lookup{WantsData: policy.DataOne}}, false, false},
+		{"a digest of a skipped image", policy.Check{Skip: "left alone", Pinning: policy.Pinning{MutateDigest: true}}, false, false},
 	} {
 		if c.check.Image.Ref.IsZero() {
 			c.check.Image.Ref = tag
@@ -202,7 +202,7 @@ func TestQuestions(t *testing.T) {
 			"signature by z of \"\" []", "signature by a of \"\" [beside]", "signature by b of \"\" [own]", "signature by c of \"\" [beside]", "signature by d of \"\" [beside]",
 			"artifact attestation by a of \"scan\" [beside]",
 		}},
-		{"what is left alone", skipped, nil},
+		{"a skipped image", skipped, nil},
 		{"nothing is asked", policy.Check{}, nil},
 	} {
 		var got []string

@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestForm: what was compiled of one document differs by what is broken, or not there.
+// TestForm: policies compiled of one document differ by their error and their unserved resources.
 func TestForm(t *testing.T) {
 	tasks, runs := policy.Unserved{Err: errors.New("no tasks")}, policy.Unserved{Err: errors.New("no runs")}
 	seen := map[string]string{}

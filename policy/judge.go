@@ -80,8 +80,8 @@ func (r Ruling) Passes() bool { return r.Result == "" || r.Result == Pass }
 // judge is then evaluated without an image.
 type OfObject interface {
 	Rule
-	// SpeaksOfObject reports whether it does.
-	SpeaksOfObject() bool
+	// AppliesToObject reports whether it does.
+	AppliesToObject() bool
 }
 
 // Require turns a decision for one image into a failure if a rule requires a verification, its

@@ -63,8 +63,8 @@ func TestSpared(t *testing.T) {
 		{"", "*", false},
 		{"*", "*", false},
 	} {
-		if got := policy.Spared(c.group, c.kind); got != c.want {
-			t.Errorf("%s of group %q: spared: %t", c.kind, c.group, got)
+		if got := policy.IsExemptKind(c.group, c.kind); got != c.want {
+			t.Errorf("%s of group %q: exempt: %t", c.kind, c.group, got)
 		}
 	}
 }

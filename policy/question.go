@@ -51,16 +51,15 @@ func (a Answer) Unsettled() []error {
 	return Unread(a.Gaps, dated)
 }
 
-// Unread returns the gaps of repositories in which the facts were found: what their registries
-// refused or failed to return. A bound is no such gap, since a user with push access could reach it;
-// nor is another repository, as that of an unresponsive mirror.
-func Unread(gaps []error, facts []verify.Fact) []error {
-	var unread []error
+// Unread returns the gaps of repositories in which the facts were found: statements that their
+// registries refused or failed to return, or that are beyond a bound. Of another repository only a
+// refusal counts: the author of a workload causes it by the choice of pull secrets.
+func Unread(gaps []error, facts []verify.Fact) (unread []error) {
 	for _, gap := range gaps {
 		of, ok := errors.AsType[attest.Gap](gap)
-		kind := image.KindOf(gap)
-		if ok && (kind == image.Unavailable || kind == image.Refused) &&
-			slices.ContainsFunc(facts, func(f verify.Fact) bool { return f.Origin.Repository == of.Repository }) {
+		kind, isHere := image.KindOf(gap), func(f verify.Fact) bool { return f.Origin.Repository == of.Repository }
+		isChosen := kind == image.Refused || image.ByCredential(gap)
+		if ok && kind != image.NotFound && (isChosen && len(facts) > 0 || slices.ContainsFunc(facts, isHere)) {
 			unread = append(unread, gap)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Code is the machine-readable result of a check. Codes are a contract. Every verify.Code is one,
-// too.
+// too. Their next steps are in package hint, their meanings in docs/reason-codes.md.
 type Code string
 
 // The codes of decisions.

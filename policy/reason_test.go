@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestLookReason: why nobody could look decides whether an old answer will do and what a
-// person is to try, so that no failure passes for another.
+// TestLookReason: the cause of an error decides whether a stale answer is used and which fix is
+// suggested, so each has its own code.
 func TestLookReason(t *testing.T) {
 	of := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: "registry"} }
 	for _, c := range []struct {
@@ -24,12 +24,12 @@ func TestLookReason(t *testing.T) {
 		{"others took the time of a look", fmt.Errorf("ask: %w", policy.ErrCrowdedOut), policy.TooMuch},
 		{"the time is over", context.DeadlineExceeded, policy.TimedOut},
 		{"the time of a look is over", fmt.Errorf("ask: %w", context.DeadlineExceeded), policy.TimedOut},
-		{"somebody gave up, which is no deadline", context.Canceled, policy.CannotProve},
+		{"the request was cancelled, which is no deadline", context.Canceled, policy.CannotProve},
 		{"it is not there", of(image.NotFound), policy.ImageNotFound},
 		{"we may not", of(image.Refused), policy.AccessRefused},
 		{"it is too much", of(image.Bound), policy.TooMuch},
 		{"it contradicts itself", of(image.Corrupt), policy.Contradiction},
-		{"nobody answers", of(image.Unavailable), policy.Unavailable},
+		{"no response", of(image.Unavailable), policy.Unavailable},
 		{"a failure of the registry within another error", fmt.Errorf("ask: %w", of(image.NotFound)), policy.ImageNotFound},
 	} {
 		if got := policy.LookReason(c.err, "spec"); got.Code != c.want || got.Path != "spec" || got.Message != c.err.Error() || got.Hint == "" {

@@ -28,6 +28,6 @@ func TestStaleFrom(t *testing.T) {
 		}
 	}
 	if age, err := policy.StaleFrom(nil); age != nil || err != nil {
-		t.Errorf("nothing said: %v, %v", age, err)
+		t.Errorf("no annotation: %v, %v", age, err)
 	}
 }

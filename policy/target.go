@@ -8,12 +8,12 @@ import (
 
 // Target is a kind of object in a policy's words.
 type Target struct {
-	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is
-	// never empty. An empty Group is the core group, an empty Subresource the
-	// object itself.
+	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is never empty. An
+	// empty Group is the core group, an empty Subresource the object itself.
 	Group, Version, Kind, Subresource string
-	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and
-	// UPDATE.
+	// Resource is that of a broken policy with an unknown kind (Kind *); Means does not read it.
+	Resource string
+	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and UPDATE.
 	Operations []string
 	// Namespaces are patterns for the namespaces that the policy is confined to; none means all
 	// of them, and cluster-scoped objects.

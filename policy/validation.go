@@ -57,7 +57,8 @@ type Validated struct {
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
-	// Doubtful, of a pass: it is indeterminate whether the rule applies.
+	// Doubtful, of a pass: it is indeterminate whether the rule applies, or it applies to a part of
+	// the object alone.
 	Doubtful bool
 	// Action is the effect of a failure. A failure that Admits denies nothing.
 	Action Action

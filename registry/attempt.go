@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// anonymous is the turn without credential.
+// anonymous is the turn without a credential.
 const anonymous = -1
 
 // attempt is a request with one credential.
@@ -21,28 +21,28 @@ type attempt struct {
 	failure *Error
 	// foreign: the author of a workload wrote the credential.
 	foreign bool
-	// leads: another credential may do.
-	leads bool
+	// canRetry: another credential may succeed.
+	canRetry bool
 }
 
-// isClean reports whether the registry answered: it does not let this credential see the
-// image, or has nothing there that this credential may see.
+// isClean reports whether the registry answered: this credential has no access to the image, or there
+// is nothing that it has access to.
 func (a *attempt) isClean() bool { return a.failure.denied || a.failure.missing }
 
-// attempts are those that one question takes. The credential that did before comes first,
-// else that of the first source; after a failure that a credential can cause come the
-// others, each once, as with the kubelet. The author of a workload writes credentials, so
-// no failure with one of them shows that the registry is down: that takes a failure
-// without credential, which is why the registry is asked anonymously at the first doubt.
+// attempts are the tries of one request. The credential that last succeeded is tried first, or that of
+// the first source. After a failure that a credential can cause, the others are tried once each, as by
+// the kubelet. The author of a workload writes credentials, so a failure with one of them does not
+// show that the registry is down. Only a failure without a credential does: after the first such
+// failure there is an anonymous try.
 type attempts struct {
 	requester *requester
 	request   request
-	settled   bool // the first turn did before
+	settled   bool // the first turn succeeded before
 	isAgain   bool // this is not the first pass
 	next      int  // source
 	sent      []auth.Credential
 	made      []attempt
-	answers   bool   // without credential, the registry refuses
+	answers   bool   // the registry refuses requests without a credential
 	bound     *Error // there are more sources than are tried
 	// end is when a failure is returned that a workload's credential may have caused; zero
 	// without a deadline or such credentials.
@@ -74,7 +74,7 @@ func (a *attempts) pass(ctx context.Context) *answer {
 	return nil
 }
 
-// choose returns the turn that comes next, and whether there is one.
+// choose returns the next turn, and whether there is one.
 func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 	has := func(f func(*attempt) bool) bool {
 		return slices.ContainsFunc(a.made, func(m attempt) bool { return f(&m) })
@@ -82,7 +82,7 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 	if len(a.made) == 0 {
 		return a.request.turn, true
 	}
-	if has(func(m *attempt) bool { return !m.leads }) {
+	if has(func(m *attempt) bool { return !m.canRetry }) {
 		return 0, false
 	}
 	bare := !a.answers && !a.request.writes() && !has(func(m *attempt) bool { return m.turn == anonymous })
@@ -120,26 +120,26 @@ func (a *attempts) make(ctx context.Context, i int) *answer {
 	m.failure, _ = errors.AsType[*Error](err)
 	a.answers = a.answers || q.trail.refusesBare
 	if m.turn == anonymous {
-		m.leads = i > 0 || m.failure.denied
+		m.canRetry = i > 0 || m.failure.denied
 		return nil
 	}
 	credential, source, _ := r.credentialOf(ctx, q)
 	if credential == auth.EmptyCredential {
-		m.leads = false
+		m.canRetry = false
 		return nil
 	}
 	if !slices.Contains(a.sent, credential) {
 		a.sent = append(a.sent, credential)
 	}
 	m.foreign = r.credentials[source].Foreign
-	m.leads = a.mayLead(m, i, q)
+	m.canRetry = a.mayBeCause(m, i, q)
 	return nil
 }
 
-// mayLead reports whether the credential may be why an attempt failed.
-func (a *attempts) mayLead(m *attempt, i int, q request) bool {
+// mayBeCause reports whether the credential may be the cause of a failure.
+func (a *attempts) mayBeCause(m *attempt, i int, q request) bool {
 	failure := m.failure
-	settled := i == 0 && a.settled // it may see the repository
+	settled := i == 0 && a.settled // it has access to the repository
 	switch {
 	case failure.denied:
 		return !q.lacks(failure.Status) || !settled && q.method != http.MethodHead
@@ -167,20 +167,19 @@ func (q request) lacks(status int) bool {
 	return false
 }
 
-// isUnread reports whether a credential could not be had.
+// isUnread reports whether a credential could not be read.
 func isUnread(failure *Error) bool {
 	_, ok := errors.AsType[*credentialError](failure.Err)
 	return ok
 }
 
-// fairTime is how long the others wait for one credential of a workload's, which may make
-// a registry hang: slow registries take less. Where no other does, it has the whole time.
-const fairTime = 2 * time.Second
+// credentialTimeout bounds the try with one credential of a workload, which may make a registry hang.
+// Slow registries take less. In later passes it has the remaining time.
+const credentialTimeout = 2 * time.Second
 
-// answerTime is how long before its deadline a caller gets a failure that a workload's
-// credential may have caused. The caller would else see its own deadline alone, which also
-// passes where a registry is down.
-const answerTime = 300 * time.Millisecond
+// errorMargin is how long before its deadline a caller gets a failure that a workload's credential may
+// have caused. Otherwise the caller would see only its own deadline, as when a registry is down.
+const errorMargin = 300 * time.Millisecond
 
 func (c credentials) haveForeign() bool {
 	return slices.ContainsFunc(c, func(s Source) bool { return s.Foreign })
@@ -199,9 +198,9 @@ func (a *attempts) limit(ctx context.Context, turn int) (context.Context, contex
 	case a.isAgain:
 		return context.WithDeadline(ctx, a.end)
 	case a.end.IsZero():
-		return context.WithTimeout(ctx, fairTime)
+		return context.WithTimeout(ctx, credentialTimeout)
 	}
-	return context.WithTimeout(ctx, min(fairTime, time.Until(a.end)/2))
+	return context.WithTimeout(ctx, min(credentialTimeout, time.Until(a.end)/2))
 }
 
 func (a *attempts) aboutImage() bool {
@@ -217,7 +216,7 @@ func (a *attempts) decisive() *attempt {
 		m := &a.made[i]
 		isBare := m.turn == anonymous
 		switch {
-		case !m.leads:
+		case !m.canRetry:
 			return m
 		case m.failure.missing && isBare:
 			bareMissing = m
@@ -244,9 +243,9 @@ func (a *attempts) decisive() *attempt {
 func (a *attempts) failure(m *attempt) *Error {
 	isDown := slices.ContainsFunc(a.made, func(m attempt) bool { return m.turn == anonymous && !m.isClean() })
 	switch {
-	case m.leads && a.bound != nil:
+	case m.canRetry && a.bound != nil:
 		return a.bound
-	case m.leads && m.foreign && !m.isClean() && !isDown:
+	case m.canRetry && m.foreign && !m.isClean() && !isDown:
 		m.failure.byCredential = true
 		m.failure.Hint = "the credential may be the cause: " + a.requester.blame(context.Background(), a.request.repository)
 	}

@@ -42,7 +42,7 @@ func TestAuthentication(t *testing.T) {
 		refused  string
 	}{
 		{reason: "no authentication", requests: 1, again: 1},
-		{reason: "a credential that nobody asks for stays at home", config: &user, requests: 1, again: 1},
+		{reason: "a credential that is not required is not sent", config: &user, requests: 1, again: 1},
 		{reason: "basic", auth: basic, config: &user, requests: 2, again: 1},
 		{reason: "basic, anonymous", auth: basic, refused: "anonymously"},
 		{reason: "basic, wrong", auth: basic, config: &wrong, refused: "the test's keychain"},
@@ -138,14 +138,14 @@ func TestCredentialsAreOfARepository(t *testing.T) {
 	}
 }
 
-// broken is a keychain whose helper fails and prints the secret.
+// broken is a keychain with a helper that fails and prints the secret.
 type broken struct{}
 
 func (broken) Resolve(authn.Resource) (authn.Authenticator, error) {
-	return nil, fmt.Errorf("helper said %s", password)
+	return nil, fmt.Errorf("helper printed %s", password)
 }
 
-func TestABrokenKeychainIsCouldNotLook(t *testing.T) {
+func TestABrokenKeychainIsIndeterminate(t *testing.T) {
 	server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}})
 	client := newClient(t, registry.Config{Credentials: []registry.Source{{Name: "the helper", Keychain: broken{}}}})
 	_, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
@@ -215,8 +215,8 @@ func TestRealms(t *testing.T) {
 				}
 				return
 			}
-			// The token of another server is not accepted: that it was fetched is
-			// what is looked at.
+			// The token of another server is not accepted: the test checks that it
+			// was fetched.
 			if !asked || realm.Saw(userBasic) == test.anonymous {
 				t.Errorf("asked: %v, with the credential: %v, %v", asked, realm.Saw(userBasic), err)
 			}
@@ -325,13 +325,13 @@ func TestTLSIsExpected(t *testing.T) {
 	client := newClient(t, tls)
 	for range 2 {
 		if _, err := client.Resolve(t.Context(), ref); err != nil {
-			t.Errorf("a loopback host that turns out to speak TLS: %v", err)
+			t.Errorf("a loopback host that has TLS: %v", err)
 		}
 	}
 	tls.PlainHTTP = []string{server.Host()}
 	server.Reset()
 	_, err = newClient(t, tls).Resolve(t.Context(), ref)
-	wantKind(t, err, image.Unavailable)
+	wantKind(t, err, image.Corrupt) // HTTP 400
 	if server.Count("") != 0 {
 		t.Error("a host that is to be asked over plain HTTP was asked over TLS")
 	}

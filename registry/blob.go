@@ -27,8 +27,8 @@ func (c *Client) Blob(ctx context.Context, repository image.Repository, blob ima
 	}
 	got, err := c.send(ctx, q)
 	if err != nil {
-		if blob.Size > 0 && kindIs(err, image.Bound) {
-			return nil, q.fail(image.Corrupt, fmt.Errorf("the body is longer than the %d bytes of its descriptor", blob.Size))
+		if blob.Size > 0 && kindIs(err, image.Bound) && image.IsByContent(err) {
+			return nil, q.fail(image.Corrupt, &image.ContentError{Err: fmt.Errorf("the body is longer than the %d bytes of its descriptor", blob.Size)})
 		}
 		return nil, err
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
-// TestCheckDigest: the body must be what was asked for, and what the header says it is.
+// TestCheckDigest: the body must match the requested digest and the header's.
 func TestCheckDigest(t *testing.T) {
 	body := []byte("manifest")
 	own, other := image.DigestOf(body), image.DigestOf([]byte("other"))
@@ -123,8 +123,8 @@ func (g given) Resolve(authn.Resource) (authn.Authenticator, error) { return g, 
 
 func (g given) Authorization() (*authn.AuthConfig, error) { return g.config, g.err }
 
-// TestBrokenCredential: a credential that cannot be read is told of, and nobody is asked
-// without it.
+// TestBrokenCredential: a credential that cannot be read is reported, and no request is
+// sent without it.
 func TestBrokenCredential(t *testing.T) {
 	repository := image.MustParse("reg.example/app").Repository()
 	for reason, test := range map[string]struct {
@@ -157,7 +157,7 @@ func (o *once) Read(p []byte) (int, error) {
 	return o.then.Read(p)
 }
 
-// TestStream: what is read bit by bit is bounded as well, and why it ended is known.
+// TestStream: a streamed body is bounded too, and the reason of its end is reported.
 func TestStream(t *testing.T) {
 	all := func(_ http.Header, body io.Reader) error {
 		_, err := io.ReadAll(body)
@@ -174,12 +174,12 @@ func TestStream(t *testing.T) {
 		{"as much as may be", strings.NewReader("1234567890"), all, 10, ""},
 		{"one byte more", strings.NewReader("1234567890-"), all, 0, image.Bound},
 		{"it breaks off", io.MultiReader(strings.NewReader("123"), &once{err: broken, then: strings.NewReader("456")}), all, 0, image.Unavailable},
-		{"nobody wants more", strings.NewReader("1234567890-"), func(http.Header, io.Reader) error { return nil }, 0, ""},
+		{"no more is read", strings.NewReader("1234567890-"), func(http.Header, io.Reader) error { return nil }, 0, ""},
 		{"it is not understood", strings.NewReader("123"), func(_ http.Header, body io.Reader) error {
 			_, _ = io.ReadAll(body)
 			return errors.New("odd")
 		}, 0, image.Corrupt},
-		{"it is too much for who reads", strings.NewReader("123"), func(http.Header, io.Reader) error {
+		{"it is too much for the reader", strings.NewReader("123"), func(http.Header, io.Reader) error {
 			return &limit.ExceededError{What: "the entry", Most: 1}
 		}, 0, image.Bound},
 	} {
@@ -190,7 +190,7 @@ func TestStream(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", test.reason, got, err)
 		}
 	}
-	// Who asks once more is told the same.
+	// A second read returns the same error.
 	body := &bounded{from: &once{err: broken, then: strings.NewReader("456")}, left: 10}
 	for range 2 {
 		if n, err := body.Read(make([]byte, 5)); n != 0 || !errors.Is(err, broken) {
@@ -199,8 +199,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestErrorSays: what is known is said, and nothing stands for what is not.
-func TestErrorSays(t *testing.T) {
+// TestErrorFields: it has the known fields, and no placeholders for the others.
+func TestErrorFields(t *testing.T) {
 	digest := image.DigestOf(nil).String()
 	for want, failure := range map[string]*Error{
 		"ping reg.example: no usable answer": {Op: "ping", Host: "reg.example", Kind: image.Unavailable},
@@ -225,8 +225,8 @@ func TestErrorSays(t *testing.T) {
 		failure   Error
 		temporary bool
 	}{
-		"nobody answered":                    {Error{Kind: image.Unavailable}, true},
-		"nobody answered, and never will":    {Error{Kind: image.Unavailable, final: true}, false},
+		"no answer":                          {Error{Kind: image.Unavailable}, true},
+		"no answer, now or later":            {Error{Kind: image.Unavailable, final: true}, false},
 		"it is not there, and never will be": {Error{Kind: image.NotFound, final: true}, false},
 		"it is refused":                      {Error{Kind: image.Refused}, false},
 	} {
@@ -236,18 +236,8 @@ func TestErrorSays(t *testing.T) {
 	}
 }
 
-// TestStatuses: which of them pass, and what they say.
+// TestStatuses: their messages.
 func TestStatuses(t *testing.T) {
-	for status, temporary := range map[int]bool{400: false, 404: false, 408: true, 425: true, 429: true, 500: true, 501: false, 502: true, 503: true, 504: true, 507: false} {
-		if got := isTemporaryStatus(status); got != temporary {
-			t.Errorf("%d passes: %t", status, got)
-		}
-	}
-	for status, kind := range map[int]image.Kind{400: image.Unavailable, 401: image.Refused, 403: image.Refused, 404: image.NotFound, 410: image.NotFound, 500: image.Unavailable} {
-		if got := kindOfStatus(status); got != kind {
-			t.Errorf("%d is %s, want %s", status, got, kind)
-		}
-	}
 	if got := statusOf(fmt.Errorf("ask: %w", &Error{Status: 404})); got != 404 {
 		t.Errorf("the status of a refusal: %d", got)
 	}
@@ -265,7 +255,7 @@ func TestPulls(t *testing.T) {
 	}{
 		{"a manifest", http.MethodGet, "/v2/app/manifests/v1", 200, 1},
 		{"a manifest that lies elsewhere", http.MethodGet, "/v2/app/manifests/v1", 307, 1},
-		{"a manifest that nobody understood", http.MethodGet, "/v2/app/manifests/v1", 400, 0},
+		{"a manifest that the registry does not accept", http.MethodGet, "/v2/app/manifests/v1", 400, 0},
 		{"a manifest that is not there", http.MethodGet, "/v2/app/manifests/v1", 404, 0},
 		{"the head of a manifest", http.MethodHead, "/v2/app/manifests/v1", 200, 0},
 		{"a blob", http.MethodGet, "/v2/app/blobs/v1", 200, 0},
@@ -274,7 +264,7 @@ func TestPulls(t *testing.T) {
 		request := &http.Request{Method: test.method, URL: &url.URL{Path: test.path}}
 		meter.answered(request, http.Header{}, test.status)
 		if _, said := meter.Remaining(); meter.Pulls() != test.pulls || said {
-			t.Errorf("%s: %d pulls, want %d; what remains is said: %t", test.reason, meter.Pulls(), test.pulls, said)
+			t.Errorf("%s: %d pulls, want %d; remaining reported: %t", test.reason, meter.Pulls(), test.pulls, said)
 		}
 		var none *Meter
 		none.count()
@@ -284,7 +274,7 @@ func TestPulls(t *testing.T) {
 	var meter Meter
 	meter.answered(&http.Request{Method: http.MethodGet, URL: &url.URL{}}, http.Header{"Ratelimit-Remaining": {"0"}}, 429)
 	if n, said := meter.Remaining(); n != 0 || !said {
-		t.Errorf("nothing remains: got %d, said %t", n, said)
+		t.Errorf("nothing remains: got %d, reported %t", n, said)
 	}
 }
 
@@ -305,7 +295,7 @@ func TestDoubt(t *testing.T) {
 		{"refused, with all credentials", opResolve, image.Refused, "", false},
 		{"an image that is not there, with all credentials", opResolve, image.NotFound, "", false},
 	} {
-		client, failure := &Client{from: Provenance{Unlooked: test.unlooked}}, &Error{Kind: test.kind}
+		client, failure := &Client{from: Provenance{FailedLookups: test.unlooked}}, &Error{Kind: test.kind}
 		client.hint(t.Context(), request{op: test.op}, failure)
 		if failure.final != test.doubted || (failure.Kind == image.Unavailable) != test.doubted || strings.Contains(failure.Hint, "before it, x") != test.doubted {
 			t.Errorf("%s: doubted %t, and is %s: %q", test.reason, failure.final, failure.Kind, failure.Hint)
@@ -315,7 +305,7 @@ func TestDoubt(t *testing.T) {
 		}
 	}
 	for _, kind := range []image.Kind{image.Refused, image.Bound} {
-		client, failure := &Client{from: Provenance{Unlooked: "x", Doubt: kind}}, &Error{Kind: image.NotFound}
+		client, failure := &Client{from: Provenance{FailedLookups: "x", Doubt: kind}}, &Error{Kind: image.NotFound}
 		client.hint(t.Context(), request{op: opResolve}, failure)
 		if failure.Kind != kind || !failure.final {
 			t.Errorf("an image that is not there, and a place that is %s: %s", kind, failure.Kind)
@@ -326,12 +316,12 @@ func TestDoubt(t *testing.T) {
 	} {
 		(&Client{}).hint(t.Context(), request{op: opResolve}, failure)
 		if !strings.Contains(failure.Hint, want) {
-			t.Errorf("%d: %q, want one that says %q", failure.Status, failure.Hint, want)
+			t.Errorf("%d: %q, want one that contains %q", failure.Status, failure.Hint, want)
 		}
 	}
 }
 
-// TestBlame: a refusal names whose credentials were tried, and what was of no use.
+// TestBlame: a refusal names the credentials that were tried, and those that were of no use.
 func TestBlame(t *testing.T) {
 	have, lack := given{config: &authn.AuthConfig{Username: "u", Password: "p"}}, given{config: &authn.AuthConfig{}}
 	for want, test := range map[string]struct {
@@ -339,11 +329,11 @@ func TestBlame(t *testing.T) {
 		from    Provenance
 	}{
 		"it was asked anonymously: if it exists, log in with \"docker login reg.example\" or name a credential": {},
-		"it was asked anonymously: ask somebody; secret x is gone": {
-			[]authn.Keychain{lack, given{err: errors.New("locked")}}, Provenance{Advice: "ask somebody", Notes: []string{"secret x is gone"}},
+		"it was asked anonymously: ask the team; secret x is gone": {
+			[]authn.Keychain{lack, given{err: errors.New("locked")}}, Provenance{Advice: "ask the team", Notes: []string{"secret x is gone"}},
 		},
 		"the credential from the second does not allow it: check that it is current and may pull; before it, y was down": {
-			[]authn.Keychain{lack, have}, Provenance{Sources: []string{"the first", "the second"}, Unlooked: "y was down", Advice: "ask somebody"},
+			[]authn.Keychain{lack, have}, Provenance{Sources: []string{"the first", "the second"}, FailedLookups: "y was down", Advice: "ask the team"},
 		},
 		"the credentials from the first and from source 1 do not allow it: check that one is current and may pull": {
 			[]authn.Keychain{have, have}, Provenance{Sources: []string{"the first"}},
@@ -359,7 +349,7 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestExplain: why there was no answer, and what that says of the image.
+// TestExplain: why there was no answer, and whether that concerns the image.
 func TestExplain(t *testing.T) {
 	tokens := func(status int) error {
 		return &url.Error{Op: "Get", URL: "https://auth.example/hidden", Err: &errcode.ErrorResponse{URL: &url.URL{Host: "auth.example"}, StatusCode: status}}
@@ -373,7 +363,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"it broke off", &url.Error{Op: "Get", URL: "https://reg.example/hidden", Err: errors.New("broken off")}, image.Unavailable, false, "broken off"},
 		{"the token service refuses", tokens(http.StatusUnauthorized), image.Refused, true, "no token from auth.example"},
-		{"the token service is not there, which says nothing of the image", tokens(http.StatusNotFound), image.Unavailable, true, "no token from auth.example"},
+		{"the token service is not there, which has no meaning for the image", tokens(http.StatusNotFound), image.Unavailable, true, "no token from auth.example"},
 		{"the token service is down", tokens(http.StatusServiceUnavailable), image.Unavailable, false, "no token from auth.example"},
 	} {
 		failure := (&Client{}).explain(t.Context(), request{op: opResolve, repository: image.MustParse("reg.example/app").Repository()}, test.err)
@@ -381,12 +371,12 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %s, final %t: %v", test.reason, failure.Kind, failure.final, failure)
 		}
 		if strings.Contains(failure.Error(), "hidden") {
-			t.Errorf("%s: it tells the address, which may be a signed one: %v", test.reason, failure)
+			t.Errorf("%s: it contains the address, which may be a signed one: %v", test.reason, failure)
 		}
 	}
 }
 
-// TestParseCodes: what is no error body has no codes, not even in part.
+// TestParseCodes: a body in another format has no codes, not even in part.
 func TestParseCodes(t *testing.T) {
 	for body, want := range map[string]int{
 		`{"errors":[{"code":"NAME_UNKNOWN"}]}`: 1, `{"errors":[{"code":"NAME_UNKNOWN"},5]}`: 0, `{"errors":[{"code":"NAME_UNKNOWN"}]} and more`: 0,
@@ -430,7 +420,7 @@ func TestCertificateWanted(t *testing.T) {
 	}
 }
 
-// TestPause: a registry says how long to wait, and that is waited for up to a bound.
+// TestPause: the Retry-After of a registry is honoured, up to a bound.
 func TestPause(t *testing.T) {
 	limited := ratelimit.New()
 	for _, test := range []struct {
@@ -443,8 +433,8 @@ func TestPause(t *testing.T) {
 	}{
 		{"as long as may be", 503, "30", 0, 30 * time.Second, ""},
 		{"longer", 503, "31", 0, 0, "in 31s; try again then"},
-		{"nothing is said", 503, "", 0, 50 * time.Millisecond, ""},
-		{"what is said with 429 is heard by all, elsewhere", 429, "31", 0, 50 * time.Millisecond, ""},
+		{"no Retry-After", 503, "", 0, 50 * time.Millisecond, ""},
+		{"the Retry-After of a 429 applies to all, elsewhere", 429, "31", 0, 50 * time.Millisecond, ""},
 		{"within the deadline", 503, "10", 11 * time.Second, 10 * time.Second, ""},
 		{"beyond the deadline", 503, "10", 9 * time.Second, 0, "after the deadline"},
 	} {
@@ -466,15 +456,15 @@ func TestPause(t *testing.T) {
 				t.Errorf("%s: waited %s, %v", test.reason, waited, err)
 			}
 			if err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("%s: %v, want one that says %q", test.reason, err, test.says)
+				t.Errorf("%s: %v, want one that contains %q", test.reason, err, test.says)
 			}
 		})
 	}
 }
 
-// TestNobodyIsAsked: for what is no reference no request is made; the client here has no
-// way to make one.
-func TestNobodyIsAsked(t *testing.T) {
+// TestNoRequestWithoutReference: no request is made for an invalid reference; the client
+// here has no transport.
+func TestNoRequestWithoutReference(t *testing.T) {
 	client, repository := &Client{}, image.MustParse("reg.example/app").Repository()
 	for reason, ask := range map[string]func() error{
 		"no reference": func() error { _, err := client.Resolve(t.Context(), image.Ref{}); return err },
@@ -517,13 +507,13 @@ func TestPingOnce(t *testing.T) {
 	cancel()
 	repository := image.MustParse("reg.example/app").Repository()
 	if again, err := client.pingOnce(ctx, request{op: opPing, method: http.MethodGet, repository: repository}); again || err == nil {
-		t.Errorf("who has left pings again: %t, %v", again, err)
+		t.Errorf("a client that has left pings again: %t, %v", again, err)
 	}
 }
 
 func TestMediaTypeOf(t *testing.T) {
 	const one = image.MediaTypeManifest
 	if mediaTypeOf(http.Header{"Content-Type": {one + "; charset=utf-8"}}) != one || mediaTypeOf(http.Header{"Content-Type": {"a/b; ="}}) != "" {
-		t.Error("a media type is read with its parameters, or one is made of what is none")
+		t.Error("a media type is read with its parameters, or an invalid one is accepted")
 	}
 }

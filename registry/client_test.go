@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -64,7 +65,7 @@ func wantFailure(t *testing.T, err error, kind image.Kind) *registry.Error {
 	return failure
 }
 
-// static is a keychain of one credential for the repositories whose name
+// static is a keychain of one credential for the repositories with a name that
 // begins with prefix.
 type static struct {
 	prefix string
@@ -78,7 +79,7 @@ func (s static) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.FromConfig(s.config), nil
 }
 
-// named makes names stand for this machine.
+// named resolves names to this machine.
 func named(config registry.Config, names ...string) registry.Config {
 	table := map[string][]string{}
 	for _, name := range names {
@@ -177,7 +178,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestResolveOfADigestAsksNobody(t *testing.T) {
+func TestResolveOfADigestSendsNoRequest(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	pushed := server.PutImage("app", "v1", "content")
 	client := newClient(t, registry.Config{})
@@ -231,7 +232,7 @@ func TestManifest(t *testing.T) {
 		{reason: "another body", do: registrytest.Body([]byte(`{}`)), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "a page", do: registrytest.HTML(), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "a media type of something else", do: registrytest.MediaType("application/pdf"), tag: image.Corrupt, digest: image.Corrupt},
-		{reason: "a media type that says nothing", do: registrytest.MediaType("application/json")},
+		{reason: "a media type without meaning", do: registrytest.MediaType("application/json")},
 		{reason: "an index by its header, an image by its body", do: registrytest.MediaType(image.MediaTypeIndex), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "too large", do: registrytest.Oversize(image.MediaTypeManifest, 4<<20), tag: image.Bound, digest: image.Bound},
 		{reason: "without end", do: registrytest.Endless(), tag: image.Bound, digest: image.Bound},
@@ -242,10 +243,10 @@ func TestManifest(t *testing.T) {
 		{reason: "forbidden", do: registrytest.Status(403), tag: image.Refused, digest: image.Refused},
 		{reason: "too many requests", do: registrytest.Status(429), tag: image.Unavailable, digest: image.Unavailable},
 		{reason: "broken", do: registrytest.Status(500), tag: image.Unavailable, digest: image.Unavailable},
-		{reason: "a bad request", do: registrytest.Status(400), tag: image.Unavailable, digest: image.Unavailable},
+		{reason: "a bad request", do: registrytest.Status(400), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "an image and an index at once", do: registrytest.Body(mixed), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "an index under the headers of an image", do: registrytest.Body(index), tag: image.Corrupt, digest: image.Corrupt},
-		{reason: "a redirect to itself", do: registrytest.RedirectLoop(), tag: image.Bound, digest: image.Bound},
+		{reason: "a redirect to itself", do: registrytest.RedirectLoop(), tag: image.Corrupt, digest: image.Corrupt},
 		{reason: "a redirect to a file", do: registrytest.RedirectTo("file:///etc/passwd"), tag: image.Unavailable, digest: image.Unavailable},
 		{reason: "a redirect to the metadata service", do: registrytest.RedirectTo("http://169.254.169.254/latest"), tag: image.Unavailable, digest: image.Unavailable},
 	}
@@ -277,8 +278,8 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestAnotherManifestIsNotTaken: the answer is consistent in itself, but not
-// what was asked for.
+// TestAnotherManifestIsNotTaken: the answer is consistent in itself, but it is
+// not the requested manifest.
 func TestAnotherManifestIsNotTaken(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	pushed := server.PutImage("app", "v1", "content")
@@ -288,7 +289,7 @@ func TestAnotherManifestIsNotTaken(t *testing.T) {
 	wantKind(t, err, image.Corrupt)
 }
 
-func TestManifestRefusesWhatIsNoReference(t *testing.T) {
+func TestManifestRefusesInvalidReference(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	client := newClient(t, registry.Config{})
 	for _, reference := range []string{"", "../../x", "sha256:../../x", "a/b", "v1?x=y", "v1#x", "-v1", strings.Repeat("a", 129)} {
@@ -303,7 +304,7 @@ func TestManifestRefusesWhatIsNoReference(t *testing.T) {
 	}
 }
 
-// encoded says of a body that it is encoded, and leaves it as it is.
+// encoded sets the Content-Encoding of a body, and leaves the body as it is.
 func encoded(how string) registrytest.Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -313,7 +314,7 @@ func encoded(how string) registrytest.Action {
 	}
 }
 
-// TestUserAgent: a registry is told who asks.
+// TestUserAgent: requests have the client's User-Agent.
 func TestUserAgent(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	server.PutImage("app", "v1", "content")
@@ -331,9 +332,9 @@ func TestUserAgent(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedFor: manifests by all their types in one header, since some registries
+// TestRequestHeaders: manifests by all their types in one header, since some registries
 // read the first only, and blobs by none.
-func TestWhatIsAskedFor(t *testing.T) {
+func TestRequestHeaders(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	server.PutImage("app", "v1", "content")
 	blob := server.PutBlob("app", "a/b", []byte("content"))
@@ -371,22 +372,27 @@ func TestBlob(t *testing.T) {
 		most     int64
 		kind     image.Kind
 		requests int
+		byOthers bool // the failure is not due to the content
 	}{
 		{reason: "honest", most: most, requests: 1},
 		{reason: "without a size", most: most, change: func(d *image.Descriptor) { d.Size = 0 }, requests: 1},
-		{reason: "exactly what is allowed", most: int64(len(content)), requests: 1},
+		{reason: "exactly the allowed size", most: int64(len(content)), requests: 1},
 		{reason: "its size is too much", most: int64(len(content)) - 1, kind: image.Bound},
 		{reason: "more than is allowed, without a size", most: int64(len(content)) - 1, change: func(d *image.Descriptor) { d.Size = 0 }, kind: image.Bound, requests: 1},
 		{reason: "another size than promised", most: most, change: func(d *image.Descriptor) { d.Size++ }, kind: image.Corrupt, requests: 1},
 		{reason: "more than promised", most: most, change: func(d *image.Descriptor) { d.Size-- }, kind: image.Corrupt, requests: 1},
 		{reason: "a negative size", most: most, change: func(d *image.Descriptor) { d.Size = -1 }, kind: image.Corrupt},
 		{reason: "no digest", most: most, change: func(d *image.Descriptor) { d.Digest = image.Digest{} }, kind: image.Corrupt},
-		{reason: "other bytes", most: most, do: registrytest.Body([]byte(strings.Repeat("CONTENT", 100))), kind: image.Corrupt, requests: 1},
+		{reason: "other bytes", most: most, do: registrytest.Body([]byte(strings.Repeat("CONTENT", 100))), kind: image.Corrupt, requests: 1, byOthers: true},
+		{reason: "fewer bytes", most: most, do: registrytest.Body(content[1:]), kind: image.Corrupt, requests: 1, byOthers: true},
+		{reason: "a redirect to itself", most: most, do: registrytest.RedirectLoop(), kind: image.Corrupt, requests: 6, byOthers: true},
 		{reason: "without end", most: most, do: registrytest.Endless(), change: func(d *image.Descriptor) { d.Size = 0 }, kind: image.Bound, requests: 1},
-		{reason: "a bomb", most: most, do: registrytest.GzipBomb(64 << 20), kind: image.Corrupt, requests: 1},
-		{reason: "as it is, and said to be so", most: most, do: encoded("identity"), requests: 1},
-		{reason: "as it is, and said to be packed", most: most, do: encoded("gzip"), kind: image.Corrupt, requests: 1},
-		{reason: "not there", most: most, do: registrytest.Status(404), kind: image.NotFound, requests: 1},
+		{reason: "a bomb", most: most, do: registrytest.GzipBomb(64 << 20), kind: image.Corrupt, requests: 1, byOthers: true},
+		{reason: "unencoded, and declared so", most: most, do: encoded("identity"), requests: 1},
+		{reason: "unencoded, and declared as gzip", most: most, do: encoded("gzip"), kind: image.Corrupt, requests: 1, byOthers: true},
+		{reason: "not there", most: most, do: registrytest.Status(404), kind: image.NotFound, requests: 1, byOthers: true},
+		{reason: "a rejected digest", most: most, do: registrytest.Status(400), kind: image.Corrupt, requests: 1},
+		{reason: "too many requests", most: most, do: registrytest.Status(429), kind: image.Unavailable, requests: 3, byOthers: true},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -405,6 +411,9 @@ func TestBlob(t *testing.T) {
 			}
 			if test.kind != "" {
 				wantKind(t, err, test.kind)
+				if image.IsByContent(err) == test.byOthers {
+					t.Errorf("due to the content: %t: %v", !test.byOthers, err)
+				}
 				return
 			}
 			if err != nil || string(body) != string(content) {
@@ -427,7 +436,7 @@ func TestMeter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := client.With(&other).Manifest(t.Context(), repo, "none"); err == nil {
-		t.Fatal("found what is not there")
+		t.Fatal("found a blob that does not exist")
 	}
 	if n, said := meter.Remaining(); !said || n != 4 {
 		t.Errorf("%d remain, %v", n, said)
@@ -454,5 +463,105 @@ func TestErrorText(t *testing.T) {
 		if !strings.Contains(fmt.Sprint(err), part) {
 			t.Errorf("%q does not say %q", err, part)
 		}
+	}
+}
+
+// TestRejectedDigest: a digest that the registry rejects is due to the content that names it; a tag, a
+// rejected credential and a failure that may pass are not.
+func TestRejectedDigest(t *testing.T) {
+	coded := func(status int, code string) registrytest.Action {
+		return func(http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				_, _ = fmt.Fprintf(w, `{"errors":[{"code":%q}]}`, code)
+			})
+		}
+	}
+	for _, test := range []struct {
+		reason string
+		do     registrytest.Action
+		login  bool
+		digest image.Kind // "": due to the content
+		tag    image.Kind
+	}{
+		{"a digest of another algorithm", coded(400, "DIGEST_INVALID"), false, "", image.Corrupt},
+		{"with a credential", coded(400, "DIGEST_INVALID"), true, "", image.Refused},
+		{"without a code", registrytest.Status(422), false, "", image.Corrupt},
+		{"without a code about content, with a credential", registrytest.Status(400), true, image.Refused, image.Refused},
+		{"a refusal", coded(403, "DIGEST_INVALID"), false, image.Refused, image.Refused},
+		{"a limit of requests", coded(429, "DIGEST_INVALID"), false, image.Unavailable, image.Unavailable},
+		{"a failure of the registry", coded(500, "DIGEST_INVALID"), false, image.Unavailable, image.Unavailable},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			var options registrytest.Options
+			var config registry.Config
+			if test.login {
+				options.Auth = registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}
+			}
+			server := start(t, options)
+			if test.login {
+				config.Credentials = credentials(server.Host(), user)
+			}
+			pushed := server.PutImage("app", "v1", "content")
+			client, repo := newClient(t, config), repository(t, server.Host()+"/app")
+			digest := image.MustParseDigest(pushed.Digest)
+			if _, _, err := client.Manifest(t.Context(), repo, pushed.Digest); err != nil {
+				t.Fatal(err)
+			}
+			server.SetFaults(registrytest.Fault{Do: test.do})
+			_, _, byDigest := client.Manifest(t.Context(), repo, pushed.Digest)
+			_, ofBlob := client.Blob(t.Context(), repo, image.Descriptor{Digest: digest, Size: 2}, 2)
+			for _, err := range []error{byDigest, ofBlob} {
+				wantKind(t, err, cmp.Or(test.digest, image.Corrupt))
+				if image.IsByContent(err) != (test.digest == "") {
+					t.Errorf("due to the content: %t: %v", image.IsByContent(err), err)
+				}
+				if strings.Contains(err.Error(), "longer") {
+					t.Errorf("no body was too long: %v", err)
+				}
+			}
+			_, _, byTag := client.Manifest(t.Context(), repo, "v1")
+			wantKind(t, byTag, test.tag)
+			if image.IsByContent(byTag) {
+				t.Errorf("a tag is due to the content: %v", byTag)
+			}
+		})
+	}
+}
+
+// TestManifestThatIsNone: a body of the requested digest that is no manifest is due to the content. A
+// header of something else, and other bytes, may be the registry's.
+func TestManifestThatIsNone(t *testing.T) {
+	const one = image.MediaTypeManifest
+	for _, test := range []struct {
+		reason, body string
+		header, sent string // in place of the body
+		good         bool
+		byContent    bool
+	}{
+		{reason: "a manifest", body: `{"mediaType":"` + one + `","artifactType":"a/b"}`, good: true},
+		{reason: "an artifact type that is a number", body: `{"mediaType":"` + one + `","artifactType":5}`, byContent: true},
+		{reason: "an index and an image", body: `{"mediaType":"` + one + `","manifests":[],"layers":[]}`, byContent: true},
+		{reason: "no JSON", body: `junk`, byContent: true},
+		{reason: "another media type than its header", body: `{"mediaType":"` + image.MediaTypeIndex + `"}`, byContent: true},
+		{reason: "the header of something else", body: `{"mediaType":"` + one + `"}`, header: "application/pdf"},
+		{reason: "other bytes", body: `{"mediaType":"` + one + `"}`, sent: "junk"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			server := start(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Manifest, Do: func(http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Content-Type", cmp.Or(test.header, one))
+					_, _ = w.Write([]byte(cmp.Or(test.sent, test.body)))
+				})
+			}}}})
+			digest := registrytest.DigestOf([]byte(test.body))
+			client, repo := newClient(t, registry.Config{}), repository(t, server.Host()+"/app")
+			for reference, byContent := range map[string]bool{digest: test.byContent, "v1": false} {
+				_, _, err := client.Manifest(t.Context(), repo, reference)
+				if (err == nil) != test.good || image.IsByContent(err) != byContent {
+					t.Errorf("%s: due to the content %t: %v", reference, image.IsByContent(err), err)
+				}
+			}
+		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -118,7 +117,7 @@ func (e *credentialError) Error() string {
 	if failure, is := errors.AsType[*image.Error](e.err); is {
 		return "read the credential from " + e.source + ": " + failure.Error()
 	}
-	return fmt.Sprintf("read the credential from %s: %T", e.source, e.err)
+	return "read the credential from " + e.source + ": it failed, and its text is left out, since it may have a secret"
 }
 
 // Unwrap returns the cause.

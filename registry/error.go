@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/redact"
+	"github.com/quaymaster/quaymaster/registry/internal/status"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
@@ -42,7 +43,11 @@ type Error struct {
 // Error returns one sentence, without secrets of URLs.
 func (e *Error) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s: %s", e.Op, e.subject(), phrases[e.Kind])
+	phrase := phrases[e.Kind]
+	if e.Kind == image.Corrupt && e.Status >= http.StatusBadRequest {
+		phrase = "the request was rejected"
+	}
+	fmt.Fprintf(&text, "%s %s: %s", e.Op, e.subject(), phrase)
 	if e.Status != 0 {
 		fmt.Fprintf(&text, " (HTTP %d)", e.Status)
 	}
@@ -91,26 +96,11 @@ func (e *Error) Temporary() bool { return e.Kind == image.Unavailable && !e.fina
 // ByCredential implements image.Attributed.
 func (e *Error) ByCredential() bool { return e.byCredential }
 
-// kindOfStatus is the kind of an HTTP status that is no success.
-func kindOfStatus(status int) image.Kind {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return image.Refused
-	case http.StatusNotFound, http.StatusGone:
-		return image.NotFound
-	default:
-		return image.Unavailable
-	}
-}
-
-// isTemporaryStatus reports whether the same request may succeed later.
-func isTemporaryStatus(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+// rejectsContent reports whether a failure to read a blob, or a manifest by digest, is due to the
+// digest, which comes from content: the registry itself rejected the request, and not a credential.
+func (q request) rejectsContent(failure *Error, isBare bool) bool {
+	ofContent := q.endpoint == "blobs" || q.endpoint == "manifests" && !isTag(q.reference)
+	return ofContent && !q.writes() && !failure.away && failure.Kind == image.Corrupt && (isBare || status.IsAboutContent(failure.Err))
 }
 
 // statusOf returns the HTTP status of a registry's refusal, or 0.

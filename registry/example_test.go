@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// A tag is resolved without a counted pull, and what it cost is known.
+// A tag is resolved without a counted pull, and the number of requests is known.
 func Example() {
 	server := registrytest.Start(registrytest.Options{})
 	defer server.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/internal/status"
 )
 
 // explain is the Error of a question that got no answer.
@@ -26,7 +27,7 @@ func (r *requester) explain(ctx context.Context, q request, err error) *Error {
 	}
 	switch {
 	case errors.Is(err, guard.ErrTooManyRedirects):
-		failure.Kind = image.Bound
+		failure.Kind = image.Corrupt
 	case errors.Is(err, context.DeadlineExceeded):
 		failure.Err = fmt.Errorf("no answer in time: %w", err)
 	case isCertificateError(err):
@@ -80,7 +81,7 @@ func (r *requester) explainCredential(ctx context.Context, q request, failure *E
 	}
 	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		failure.Kind, failure.Status = kindOfToken(token.StatusCode, q.turn == anonymous), token.StatusCode
-		failure.final = !isTemporaryStatus(token.StatusCode)
+		failure.final = !status.IsTemporary(token.StatusCode)
 		failure.Err = errors.New("no token from " + token.URL.Host)
 		r.hint(ctx, q, failure)
 		return true
@@ -95,19 +96,9 @@ func (r *requester) explainCredential(ctx context.Context, q request, failure *E
 
 // kindOfToken is the kind of a token service's status, which implies nothing about the
 // image. In OAuth 2, 400 is an invalid credential or scope (RFC 6749, section 5.2).
-func kindOfToken(status int, isBare bool) image.Kind {
-	if blamesCredential(status) && (!isBare || kindOfStatus(status) == image.Refused || status == http.StatusBadRequest) {
+func kindOfToken(code int, isBare bool) image.Kind {
+	if status.BlamesCredential(code) && (!isBare || status.Kind(code) == image.Refused || code == http.StatusBadRequest) {
 		return image.Refused
 	}
 	return image.Unavailable
-}
-
-// blamesCredential reports whether a status means that a request with this credential is
-// refused: every 4xx that concerns neither the resource nor the rate of requests.
-func blamesCredential(status int) bool {
-	switch status {
-	case http.StatusNotFound, http.StatusGone, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	}
-	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }

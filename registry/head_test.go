@@ -13,9 +13,9 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// TestHeadersThatSayLittle: where HEAD is not answered, or not whole, the manifest itself is
+// TestIncompleteHeaders: where HEAD is not answered, or not whole, the manifest itself is
 // asked; where HEAD is whole, it is not.
-func TestHeadersThatSayLittle(t *testing.T) {
+func TestIncompleteHeaders(t *testing.T) {
 	body := []byte(`{"mediaType":"` + image.MediaTypeManifest + `"}`)
 	own := image.DigestOf(body)
 	sum := sha512.Sum512(body)
@@ -38,8 +38,8 @@ func TestHeadersThatSayLittle(t *testing.T) {
 		gets     int32
 		kind     image.Kind // of what a description fails with
 	}{
-		"all is said":                            {header(own.String(), image.MediaTypeManifest), body, 0, ""},
-		"all is said, by another algorithm":      {header(longer, image.MediaTypeManifest), body, 0, ""},
+		"all headers":                            {header(own.String(), image.MediaTypeManifest), body, 0, ""},
+		"all headers, another algorithm":         {header(longer, image.MediaTypeManifest), body, 0, ""},
 		"the digest alone":                       {header(own.String(), "text/plain"), body, 1, ""},
 		"the digest alone, and the body is none": {header(own.String(), "text/plain"), []byte("{}"), 1, image.Corrupt},
 		"HEAD is not allowed":                    {status(http.StatusMethodNotAllowed), body, 1, ""},

@@ -72,14 +72,14 @@ func (s roundTripper) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// newTransport is the way to hosts that trust has the roots of.
+// newTransport returns the transport for hosts with the roots of trust.
 func newTransport(dialer *dial.Dialer, trust *tls.Config) *http.Transport {
 	trust.MinVersion = tls.VersionTLS12
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        trust,
 		TLSHandshakeTimeout:    10 * time.Second,
-		ForceAttemptHTTP2:      true, // which settings of our own would switch off
+		ForceAttemptHTTP2:      true, // our own settings would disable it
 		MaxIdleConnsPerHost:    hostConcurrency,
 		MaxIdleConns:           totalConcurrency,
 		IdleConnTimeout:        90 * time.Second,

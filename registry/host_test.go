@@ -37,13 +37,13 @@ func TestHosts(t *testing.T) {
 		says    string                                    // "" means that it is resolved
 	}{
 		{reason: "a private authority", options: private, host: trusting()},
-		{reason: "a private authority, which nobody configured", options: private, says: "certificate"},
+		{reason: "a private authority, not configured", options: private, says: "certificate"},
 		{reason: "a private authority of another host", options: private, host: trusting(), other: true, says: "certificate"},
 		{reason: "mutual TLS", options: mutual, host: trusting(mine)},
 		{reason: "mutual TLS without certificate", options: mutual, host: trusting(), says: "client certificate"},
 		{reason: "mutual TLS with a certificate that is not trusted", options: mutual, host: trusting(foreign), says: "client certificate"},
 		{reason: "plain HTTP", options: registrytest.Options{}, host: func(*registrytest.Server) *registry.Host { return &registry.Host{PlainHTTP: true} }},
-		{reason: "plain HTTP, which nobody configured", options: registrytest.Options{}, says: "no TLS"},
+		{reason: "plain HTTP, not configured", options: registrytest.Options{}, says: "no TLS"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			server := start(t, test.options)
@@ -63,7 +63,7 @@ func TestHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.says != "" && (image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says)) {
-				t.Fatalf("%v, want one that says %q", err, test.says)
+				t.Fatalf("%v, want one that contains %q", err, test.says)
 			}
 		})
 	}
@@ -117,7 +117,7 @@ func TestAClientCertificateStaysHome(t *testing.T) {
 		}
 		got, err := client.Blob(t.Context(), repository(t, "curious.example:"+curious.Port()+"/app"), describe(digest, body), 1<<20)
 		if image.KindOf(err) != image.Unavailable {
-			t.Fatalf("a stranger was lent the certificate: %q, %v", got, err)
+			t.Fatalf("another host got the client certificate: %q, %v", got, err)
 		}
 	})
 	t.Run("a token service on another host", func(t *testing.T) {
@@ -179,9 +179,9 @@ func wantCertificates(t *testing.T, server *registrytest.Server, want bool) {
 	}
 }
 
-// TestInsecureKeepsWhatIsConfigured: a host with settings is not believed
+// TestInsecureKeepsConfiguration: a host with settings is not believed
 // without proof because a policy allows that.
-func TestInsecureKeepsWhatIsConfigured(t *testing.T) {
+func TestInsecureKeepsConfiguration(t *testing.T) {
 	for _, test := range []struct {
 		reason     string
 		tls        bool
@@ -189,7 +189,7 @@ func TestInsecureKeepsWhatIsConfigured(t *testing.T) {
 		want       image.Kind
 	}{
 		{"a host without settings", true, false, ""},
-		{"a host whose authority is another one", true, true, image.Unavailable},
+		{"a host with another authority", true, true, image.Unavailable},
 		{"a host without settings and without TLS", false, false, ""},
 		{"a host that is to have TLS", false, true, image.Unavailable},
 	} {
@@ -208,7 +208,7 @@ func TestInsecureKeepsWhatIsConfigured(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreShared: HTTP/2 where the host speaks it, and few
+// TestConnectionsAreShared: HTTP/2 where the host has it, and few
 // connections, with settings of the host and with credentials of many.
 func TestConnectionsAreShared(t *testing.T) {
 	mine, pool := clientCertificate(t)

@@ -14,7 +14,7 @@ func TestInsecure(t *testing.T) {
 		reason string
 		tls    bool
 	}{
-		{"a certificate that nobody vouches for", true},
+		{"a certificate of an unknown authority", true},
 		{"no TLS at all", false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

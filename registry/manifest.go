@@ -117,6 +117,9 @@ func (c *Client) fetch(ctx context.Context, op string, repository image.Reposito
 	}
 	descriptor, err := content.Describe(got.body, mediaTypeOf(got.header))
 	if err != nil {
+		if !isTag(reference) {
+			err = content.ByContent(err)
+		}
 		return image.Descriptor{}, nil, q.fail(image.Corrupt, err)
 	}
 	descriptor.Digest = digest

@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
-// TestLacksReferrers: what an answer says of the API, and whether that is remembered.
+// TestLacksReferrers: which answers mean that there is no API, and which are cached.
 func TestLacksReferrers(t *testing.T) {
 	for _, test := range []struct {
 		status            int
@@ -95,8 +95,8 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
-// TestLearn: only what a server for TLS says, in answer to plain HTTP that nobody asked
-// for, has a host asked over TLS.
+// TestLearn: only a TLS server's answer to plain HTTP, which was not configured, switches a
+// host to TLS.
 func TestLearn(t *testing.T) {
 	for _, test := range []struct {
 		reason, origin string
@@ -124,7 +124,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// TestConcede: TLS is given up only by who was told to, and for a host without it.
+// TestConcede: TLS is given up only if that is configured, and for a host without it.
 func TestConcede(t *testing.T) {
 	origin := &url.URL{Scheme: "https", Host: "reg.example"}
 	for _, test := range []struct {
@@ -134,8 +134,8 @@ func TestConcede(t *testing.T) {
 		conceded bool
 	}{
 		{"a host without TLS", memory.New[bool](1, time.Hour), fmt.Errorf("ask: %w", http.ErrSchemeMismatch), true},
-		{"a host that does not answer", memory.New[bool](1, time.Hour), errors.New("nobody there"), false},
-		{"nobody gave TLS up", nil, http.ErrSchemeMismatch, false},
+		{"a host that does not answer", memory.New[bool](1, time.Hour), errors.New("no answer"), false},
+		{"it is not configured", nil, http.ErrSchemeMismatch, false},
 	} {
 		s := schemes{bare: test.bare}
 		if conceded := s.concede(origin, test.err); conceded != test.conceded || s.isBare(origin.Host) != test.conceded {

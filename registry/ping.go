@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/fairqueue"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/internal/status"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
@@ -79,7 +80,7 @@ func (r *requester) pingOnce(ctx context.Context, q request) (again bool, err er
 	if isRegistry(response, body) {
 		return false, nil
 	}
-	failure := q.fail(kindOfStatus(response.StatusCode), nil)
+	failure := q.fail(status.Kind(response.StatusCode), nil)
 	failure.Status = response.StatusCode
 	if response.StatusCode < http.StatusBadRequest || failure.Kind == image.Refused {
 		failure.Kind = image.Corrupt
@@ -151,5 +152,5 @@ func (e *Error) IsSilence() bool {
 	if e.byCredential && e.Status == 0 {
 		return false // the registry answered others
 	}
-	return e.Status < http.StatusBadRequest || e.Status >= http.StatusInternalServerError || isTemporaryStatus(e.Status)
+	return e.Status < http.StatusBadRequest || e.Status >= http.StatusInternalServerError || status.IsTemporary(e.Status)
 }

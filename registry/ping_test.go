@@ -54,7 +54,7 @@ func TestPing(t *testing.T) {
 		{"401 with a version", answering(401, page, version, "registry/2.0"), ""},
 		{"403 with a version", answering(403, page, version, "registry/2.0"), ""},
 		{"a challenge with a realm, which no client of registries can meet", answering(401, page, "WWW-Authenticate", `Digest realm="x"`), image.Corrupt},
-		{"a request that nobody understood", answering(400, page), image.Unavailable},
+		{"a request that the registry does not accept", answering(400, page), image.Corrupt},
 		{"half an answer", answering(200, "{}", version, "registry/2.0", "Content-Length", "3"), image.Unavailable},
 		{"a redirect to a page", registrytest.RedirectTo("/login"), image.NotFound},
 		{"a Bearer challenge", answering(401, "", "WWW-Authenticate", `Bearer realm="https://auth.example/token"`), ""},
@@ -69,7 +69,7 @@ func TestPing(t *testing.T) {
 		{"another server", answering(404, page), image.NotFound},
 		{"a gateway without registry", answering(502, page, version, "registry/2.0"), image.Unavailable},
 		{"a registry that wants to be left alone", answering(429, codes, version, "registry/2.0"), image.Unavailable},
-		{"redirects without end", registrytest.RedirectLoop(), image.Bound},
+		{"redirects without end", registrytest.RedirectLoop(), image.Corrupt},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			server := start(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Ping, Do: test.action}}})
@@ -81,7 +81,7 @@ func TestPing(t *testing.T) {
 				return
 			}
 			failure := wantFailure(t, err, test.kind)
-			if n := server.Count("", registrytest.Ping); n != 1 && test.kind != image.Bound {
+			if n := server.Count("", registrytest.Ping); n != 1 && test.reason != "redirects without end" {
 				t.Errorf("%d requests, want one", n)
 			}
 			if failure.Repository != "" || !strings.HasPrefix(err.Error(), "ping "+server.Host()+": ") {
@@ -128,7 +128,7 @@ func TestPingGoesTheSameWay(t *testing.T) {
 		{"mutual TLS", mutual, trusting(mine), ""},
 		{"mutual TLS without certificate", mutual, trusting(), "client certificate"},
 		{"plain HTTP", registrytest.Options{}, func(*registrytest.Server) *registry.Host { return &registry.Host{PlainHTTP: true} }, ""},
-		{"plain HTTP, which nobody configured", registrytest.Options{}, func(*registrytest.Server) *registry.Host { return &registry.Host{} }, "no TLS"},
+		{"plain HTTP, not configured", registrytest.Options{}, func(*registrytest.Server) *registry.Host { return &registry.Host{} }, "no TLS"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			server := start(t, test.options)
@@ -136,7 +136,7 @@ func TestPingGoesTheSameWay(t *testing.T) {
 			config := named(registry.Config{Hosts: map[string]registry.Host{host: *test.host(server)}}, "registry.example")
 			err := newClient(t, config).Ping(t.Context(), host)
 			if test.says == "" && err != nil || test.says != "" && (image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says)) {
-				t.Errorf("%v, want one that says %q", err, test.says)
+				t.Errorf("%v, want one that contains %q", err, test.says)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestPingGoesTheSameWay(t *testing.T) {
 	})
 }
 
-func TestPingRefusesWhatIsNoHost(t *testing.T) {
+func TestPingRefusesInvalidHost(t *testing.T) {
 	client := newClient(t, registry.Config{})
 	for _, name := range []string{"", "mirror", "host.example/path", "http://host.example", "host.example:0", "user@host.example", "host.example/", "../x", "host.example?q"} {
 		if err := client.Ping(t.Context(), name); image.KindOf(err) != image.Corrupt {
@@ -188,8 +188,8 @@ func TestPingRefusesWhatIsNoHost(t *testing.T) {
 	}
 }
 
-// TestSilence: what one person can cause by an image or a credential of theirs
-// does not speak against a registry.
+// TestSilence: failures that one user can cause by an image or a credential
+// do not count against a registry.
 func TestSilence(t *testing.T) {
 	ask := func(t *testing.T, fault registrytest.Action, change func(*registry.Client) *registry.Client, sources ...registry.Source) *registry.Error {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestSilence(t *testing.T) {
 	}
 	plain := func(c *registry.Client) *registry.Client { return c }
 	doubting := func(c *registry.Client) *registry.Client {
-		return c.From(registry.Provenance{Unlooked: "secret pull could not be read"})
+		return c.From(registry.Provenance{FailedLookups: "secret pull could not be read"})
 	}
 	for _, test := range []struct {
 		reason string
@@ -219,17 +219,17 @@ func TestSilence(t *testing.T) {
 		{"not there", registrytest.Status(404), plain, false},
 		{"refused", registrytest.Status(403), plain, false},
 		{"an error of its own that does not pass", registrytest.Status(501), plain, true},
-		{"a request that nobody understood", registrytest.Status(400), plain, false},
+		{"a request that the registry does not accept", registrytest.Status(400), plain, false},
 		{"an image that contradicts itself", registrytest.LieDigest("x"), plain, false},
-		{"not there, for who could not look for a credential", registrytest.Status(404), doubting, false},
-		{"refused, for who could not look for a credential", registrytest.Status(401), doubting, false},
+		{"not there, without access to a credential", registrytest.Status(404), doubting, false},
+		{"refused, without access to a credential", registrytest.Status(401), doubting, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			failure := ask(t, test.fault, test.change)
 			if failure.IsSilence() != test.want {
 				t.Errorf("silence %t: %v", failure.IsSilence(), failure)
 			}
-			if failure.HasAnswered() != (failure.Kind != image.Corrupt) || failure.IsLimited() != (test.reason == "too many requests") {
+			if failure.HasAnswered() != (test.reason != "an image that contradicts itself") || failure.IsLimited() != (test.reason == "too many requests") {
 				t.Errorf("answered %t, limited %t: %v", failure.HasAnswered(), failure.IsLimited(), failure)
 			}
 		})
@@ -276,7 +276,7 @@ func TestSilence(t *testing.T) {
 			t.Error("it was asked")
 		}
 	})
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no answer", func(t *testing.T) {
 		server := registrytest.Start(registrytest.Options{})
 		server.Close()
 		failure, ok := errors.AsType[*registry.Error](newClient(t, registry.Config{}).Ping(t.Context(), server.Host()))
@@ -286,9 +286,9 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestWhoComesTooLate: where the time was over before, nobody is asked, and that nobody
-// answered speaks against no registry.
-func TestWhoComesTooLate(t *testing.T) {
+// TestPingAfterDeadline: no request is made after the deadline, and its absence
+// does not count against a registry.
+func TestPingAfterDeadline(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	server.PutImage("app", "v1", "content")
 	past, cancelPast := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
@@ -299,7 +299,7 @@ func TestWhoComesTooLate(t *testing.T) {
 		reason string
 		ctx    context.Context
 		good   bool
-	}{{"in time", t.Context(), true}, {"its time is over", past, false}, {"who asked has left", left, false}} {
+	}{{"in time", t.Context(), true}, {"its time is over", past, false}, {"the caller has left", left, false}} {
 		var meter registry.Meter
 		client := newClient(t, registry.Config{}).With(&meter)
 		_, resolved := client.Resolve(test.ctx, image.MustParse(server.Host()+"/app:v1"))

@@ -25,11 +25,11 @@ type Provenance struct {
 	// Advice is the remedy for a refusal where there was no credential; "" is advice for a
 	// command line.
 	Advice string
-	// Unlooked names a source that failed although it precedes the used one; "" means none.
+	// FailedLookups names a source that failed although it precedes the used one; "" means none.
 	// Its credential might have more rights: a refusal, and an image that is not found, are
 	// then errors of the kind Doubt; "" means image.Unavailable.
-	Unlooked string
-	Doubt    image.Kind
+	FailedLookups string
+	Doubt         image.Kind
 }
 
 // From returns a Client that shares everything with c, tokens too, and reports p as the
@@ -59,7 +59,7 @@ func (r *requester) hint(ctx context.Context, q request, failure *Error) {
 // all of it.
 func (r *requester) doubt(q request, failure *Error) (doubted bool) {
 	aboutImage := q.op == opResolve || q.op == opDescribe
-	doubted = r.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
+	doubted = r.from.FailedLookups != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
 	if doubted {
 		failure.Kind, failure.final = cmp.Or(r.from.Doubt, image.Unavailable), true
 	}
@@ -79,8 +79,8 @@ func (r *requester) blame(ctx context.Context, repository image.Repository) stri
 	default:
 		text.WriteString("it was asked anonymously: if it exists, log in with \"docker login " + repository.Registry() + "\" or name a credential")
 	}
-	if r.from.Unlooked != "" {
-		text.WriteString("; before it, " + r.from.Unlooked)
+	if r.from.FailedLookups != "" {
+		text.WriteString("; before it, " + r.from.FailedLookups)
 	}
 	for _, note := range r.from.Notes {
 		text.WriteString("; " + note)

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// note is an artifact about what the registry has as team/app:v1.
+// note is an artifact that refers to the registry's team/app:v1.
 func note(t *testing.T, subject registrytest.Descriptor) registry.Artifact {
 	t.Helper()
 	digest, err := image.ParseDigest(subject.Digest)
@@ -31,8 +31,8 @@ func note(t *testing.T, subject registrytest.Descriptor) registry.Artifact {
 	}
 }
 
-// TestPush: what is pushed is found, as a referrer, in every kind of registry; and
-// pushing it again sends nothing that is there.
+// TestPush: a pushed artifact is found, as a referrer, in every kind of registry; and
+// pushing it again sends no content that is there.
 func TestPush(t *testing.T) {
 	basic := registrytest.Auth{Scheme: registrytest.Basic, Username: "user", Password: password}
 	token := registrytest.Auth{Scheme: registrytest.Token, Username: "user", Password: password, AnonymousPull: true}
@@ -45,7 +45,7 @@ func TestPush(t *testing.T) {
 		{"with a list of referrers", registrytest.Options{}, 7, 3, 2, 0},
 		{"without one: the tag is kept, and read back", registrytest.Options{NoReferrers: true}, 10, 4, 2, 1},
 		{"by a user", registrytest.Options{Auth: basic}, 8, 3, 2, 0},
-		{"with a token to push, where anybody may read", registrytest.Options{Auth: token}, 11, 3, 2, 0},
+		{"with a token to push, and public reads", registrytest.Options{Auth: token}, 11, 3, 2, 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			server := start(t, row.options)
@@ -105,7 +105,7 @@ func TestPush(t *testing.T) {
 				t.Fatal(same, err)
 			}
 			if again := server.Requests(); len(again) != row.again {
-				t.Errorf("%d requests for what is there, want %d", len(again), row.again)
+				t.Errorf("%d requests for an existing artifact, want %d", len(again), row.again)
 			}
 		})
 	}
@@ -135,8 +135,8 @@ func TestPushToOthers(t *testing.T) {
 	}
 }
 
-// TestPushRefuses: what a registry may not do with what is pushed, and what nobody
-// pushes.
+// TestPushRefuses: failures of a registry on a push, and artifacts that are not
+// pushed.
 func TestPushRefuses(t *testing.T) {
 	const other = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	lie := registrytest.LieDigest(other)
@@ -157,9 +157,9 @@ func TestPushRefuses(t *testing.T) {
 		{"it kept another manifest", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: lie}, image.Corrupt, "kept"},
 		{"it has no room", registrytest.Fault{Method: http.MethodPost, Do: registrytest.Status(507)}, image.Unavailable, "507"},
 		{"it does not let look for the document", registrytest.Fault{Method: http.MethodHead, Kind: registrytest.Blob, Do: registrytest.Status(403)}, image.Refused, "403"},
-		{"it takes no manifest, but what comes after it", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Nth: 1, Do: registrytest.Status(400)}, image.Unavailable, "400"},
-		{"it takes no manifest", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(400)}, image.Unavailable, "400"},
-		{"it says yes without keeping", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(200)}, image.Unavailable, "200"},
+		{"it takes no manifest, but what comes after it", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Nth: 1, Do: registrytest.Status(400)}, image.Corrupt, "400"},
+		{"it takes no manifest", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(400)}, image.Corrupt, "400"},
+		{"it answers 200 without keeping", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: registrytest.Status(200)}, image.Unavailable, "200"},
 		{"it answers without an end", registrytest.Fault{Method: http.MethodPut, Kind: registrytest.Manifest, Do: endless(201)}, image.Bound, "bytes"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestPushRefuses(t *testing.T) {
 	}
 }
 
-// TestPushOfWhatIsNone: what nobody pushes is refused before the registry is asked.
-func TestPushOfWhatIsNone(t *testing.T) {
+// TestPushOfInvalidArtifact: an invalid artifact is refused before a request is made.
+func TestPushOfInvalidArtifact(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	whole := note(t, server.PutImage("team/app", "v1", "content"))
 	client, where := newClient(t, registry.Config{}), repository(t, server.Host()+"/team/app")
@@ -216,20 +216,20 @@ func TestPushOfWhatIsNone(t *testing.T) {
 	}
 }
 
-// TestPushToWhoSaysLittle: a registry need not say what it kept; that it lists the
-// document is believed of its own word for the subject.
-func TestPushToWhoSaysLittle(t *testing.T) {
+// TestPushToTerseRegistries: a registry need not report the stored digest; its OCI-Subject
+// must match the subject to show that it lists the document.
+func TestPushToTerseRegistries(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		fault  registrytest.Fault
 		lists  int // writings of the referrers tag
 	}{
-		{"it says all", registrytest.Fault{Nth: -1}, 0},
+		{"all headers", registrytest.Fault{Nth: -1}, 0},
 		{"it does not say which blob it kept", registrytest.Fault{Kind: registrytest.Upload, Do: registrytest.SetHeader("Docker-Content-Digest", "")}, 0},
 		{"it does not say which manifest it kept", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("Docker-Content-Digest", "")}, 0},
 		{"it does not say that it lists it", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", "")}, 1},
-		{"it says that it lists it for what is no digest", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", "x")}, 1},
-		{"it says that it lists it for another", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", image.DigestOf(nil).String())}, 1},
+		{"OCI-Subject is no digest", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", "x")}, 1},
+		{"OCI-Subject is another digest", registrytest.Fault{Kind: registrytest.Manifest, Do: registrytest.SetHeader("OCI-Subject", image.DigestOf(nil).String())}, 1},
 	} {
 		server := start(t, registrytest.Options{})
 		artifact := note(t, server.PutImage("team/app", "v1", "content"))
@@ -282,8 +282,8 @@ func endless(status int) registrytest.Action {
 	}
 }
 
-// TestPushKeepsTheList: of a registry without a list of referrers, what others have
-// written to the tag stays, and what is overwritten by others is written again.
+// TestPushKeepsTheList: of a registry without a list of referrers, entries of other clients
+// at the tag stay, and an entry that they overwrite is written again.
 func TestPushKeepsTheList(t *testing.T) {
 	server := start(t, registrytest.Options{NoReferrers: true})
 	artifact := note(t, server.PutImage("team/app", "v1", "content"))
@@ -319,7 +319,7 @@ func TestPushKeepsTheList(t *testing.T) {
 	}
 }
 
-// TestPushToAList: a list is written where it can be read, until what was added stays, up
+// TestPushToAList: a list is written where it can be read, until the new entry stays, up
 // to a bound.
 func TestPushToAList(t *testing.T) {
 	const broken = `{"schemaVersion":2,"mediaType":"` + image.MediaTypeIndex + `","manifests":5}`

@@ -19,8 +19,8 @@ func TestUploadAddress(t *testing.T) {
 		{"a path beside it", "https://reg.example/v2/a/blobs/uploads/", "1", "https://reg.example/v2/a/blobs/uploads/1?digest="},
 		{"a state that is escaped", "https://reg.example/v2/a/blobs/uploads/", "/u/1?_state=a%2Bb==", "https://reg.example/u/1?_state=a%2Bb==&digest="},
 		{"a path that is escaped", "https://reg.example/x", "/u/a%2Fb", "https://reg.example/u/a%2Fb?digest="},
-		{"it does not know that it has TLS", "https://reg.example/x", "http://reg.example/u", "https://reg.example/u?digest="},
-		{"it does not know it, and says so", "https://reg.example/x", "http://reg.example:80/u", "https://reg.example/u?digest="},
+		{"http without a port", "https://reg.example/x", "http://reg.example/u", "https://reg.example/u?digest="},
+		{"http with the port of http", "https://reg.example/x", "http://reg.example:80/u", "https://reg.example/u?digest="},
 		{"its name in capitals", "https://reg.example/x", "https://REG.example:443/u", "https://reg.example/u?digest="},
 		{"a port that the other scheme implies", "https://reg.example:80/x", "http://reg.example:80/u", "https://reg.example:80/u?digest="},
 		{"another port", "https://reg.example/x", "https://reg.example:8443/u", ""},
@@ -40,7 +40,7 @@ func TestUploadAddress(t *testing.T) {
 	}
 }
 
-// FuzzUploadAddress: whatever a registry says, the upload stays with it.
+// FuzzUploadAddress: for any Location, the upload stays with the registry.
 func FuzzUploadAddress(f *testing.F) {
 	for _, seed := range []string{"/u?_state=1", "//evil.example/u", `\\evil.example`, "https://reg.example:443@evil.example", "http://REG.example/%2e%2e", "?", "#"} {
 		f.Add(seed)
@@ -72,7 +72,7 @@ func entriesOf(index []byte) int {
 	return len(entries)
 }
 
-// TestEnlisted: what others have in a list stays, and what is none is not written over.
+// TestEnlisted: other entries of a list stay, and content that is no list is not overwritten.
 func TestEnlisted(t *testing.T) {
 	manifest := describeBytes(image.MediaTypeManifest, []byte("x"))
 	own := manifest.Digest.String()
@@ -83,7 +83,7 @@ func TestEnlisted(t *testing.T) {
 	}{
 		{"none yet", "", 1, false},
 		{"an empty one", "{}", 1, false},
-		{"one whose list is null", `{"manifests":null}`, 1, false},
+		{"one with the list null", `{"manifests":null}`, 1, false},
 		{"others", `{"manifests":[{"digest":"sha256:1"},{"digest":"sha256:2"}]}`, 3, false},
 		{"it is there", `{"manifests":[{"digest":"sha256:1"},{"digest":"` + own + `"}]}`, 2, true},
 		{"an entry that cannot be read", `{"manifests":[{"digest":"` + own + `","Digest":5}]}`, 2, false},

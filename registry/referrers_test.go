@@ -52,7 +52,7 @@ func TestReferrers(t *testing.T) {
 		{"all", registrytest.Options{}, nil, 7, 1},
 		{"one type", registrytest.Options{}, []string{wantedType}, 3, 1},
 		{"two types", registrytest.Options{}, []string{wantedType, secondType}, 5, 1},
-		{"a type that nobody has", registrytest.Options{}, []string{"none/none"}, 0, 1},
+		{"a type without artifacts", registrytest.Options{}, []string{"none/none"}, 0, 1},
 		{"one type, in pages", registrytest.Options{PageSize: 2}, []string{wantedType}, 3, 2},
 		{"all, in pages", registrytest.Options{PageSize: 2}, nil, 7, 4},
 		{"one type of a registry that does not filter", registrytest.Options{NoFilter: true}, []string{wantedType}, 3, 1},
@@ -114,7 +114,7 @@ func TestTheMissingAPIIsRememberedForItsRepository(t *testing.T) {
 	if first, second, other := ask("app"), ask("app"), ask("other"); first != 1 || second != 0 || other != 1 {
 		t.Errorf("asked %d, %d and, for another repository, %d times", first, second, other)
 	}
-	// An unknown repository says nothing about the API.
+	// The answer for an unknown repository has no meaning for the API.
 	server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: unknownName})
 	for range 2 {
 		if n := ask("unknown"); n != 1 {
@@ -123,11 +123,11 @@ func TestTheMissingAPIIsRememberedForItsRepository(t *testing.T) {
 	}
 }
 
-// TestWhoeverAsksFirst: a question about a digest that nobody pushed, which everybody may
-// have the gateway ask, hides no referrers of what was pushed; only an answer that the path
-// means nothing does.
-func TestWhoeverAsksFirst(t *testing.T) {
-	absent := image.DigestOf([]byte("nobody pushed this"))
+// TestReferrersOfAnAbsentDigest: a request for a digest that was never pushed, which any user
+// can cause, hides no referrers of other digests; only an answer that the path is
+// unknown does.
+func TestReferrersOfAnAbsentDigest(t *testing.T) {
+	absent := image.DigestOf([]byte("never pushed"))
 	long := image.MustParseDigest("sha512:" + strings.Repeat("0", 128))
 	own := func(c *registry.Client) *registry.Client { return c }
 	others := func(c *registry.Client) *registry.Client {
@@ -144,10 +144,10 @@ func TestWhoeverAsksFirst(t *testing.T) {
 		next   func(*registry.Client) *registry.Client
 		found  int
 	}{
-		{"it is told to be unknown", absent, unknownManifest, own, 1},
+		{"the answer is manifest unknown", absent, unknownManifest, own, 1},
 		{"the path means nothing with that algorithm", long, noPath, own, 1},
-		{"the path means nothing to who has no credential", absent, noPath, others, 1},
-		{"nor to who believes any certificate", absent, noPath, (*registry.Client).Insecure, 1},
+		{"the path is unknown without a credential", absent, noPath, others, 1},
+		{"the path is unknown to an insecure client", absent, noPath, (*registry.Client).Insecure, 1},
 		{"the path means nothing", absent, noPath, own, 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestWhoeverAsksFirst(t *testing.T) {
 			server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Nth: 1, Do: row.do})
 			client := newClient(t, registry.Config{})
 			if list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), row.first, []string{wantedType}); err != nil || len(list) != 0 {
-				t.Fatalf("of what nobody pushed: %v, %v", list, err)
+				t.Fatalf("of a digest that was never pushed: %v, %v", list, err)
 			}
 			list, err := row.next(client).Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), []string{wantedType})
 			if err != nil || len(list) != row.found {
@@ -329,8 +329,8 @@ func unknown(code string) http.Handler {
 	})
 }
 
-// TestReferrersOfLargeAnnotations: whoever may push referrers chooses how large
-// their entries are, and how many there are of other types.
+// TestReferrersOfLargeAnnotations: a user with push access chooses the size of the
+// entries, and the number of those of other types.
 func TestReferrersOfLargeAnnotations(t *testing.T) {
 	entry := func(name, artifactType string, pad int) registrytest.Descriptor {
 		return registrytest.Descriptor{
@@ -351,7 +351,7 @@ func TestReferrersOfLargeAnnotations(t *testing.T) {
 		found  int
 	}{
 		{"two large ones pass the bound of a manifest", []registrytest.Descriptor{entry("a", wantedType, full), entry("b", wantedType, full), good}, "", 3},
-		{"large ones of a type that nobody wants", []registrytest.Descriptor{entry("a", otherType, full), entry("b", otherType, full), good}, "", 1},
+		{"large ones of an unwanted type", []registrytest.Descriptor{entry("a", otherType, full), entry("b", otherType, full), good}, "", 1},
 		{"past the bound of a list, what came before stays", []registrytest.Descriptor{good, entry("a", otherType, 32<<20)}, image.Bound, 1},
 		{"a crowd of one wanted type leaves room for another", append(slices.Clone(many), good), image.Bound, 1001},
 	} {
@@ -368,7 +368,7 @@ func TestReferrersOfLargeAnnotations(t *testing.T) {
 			for _, d := range list {
 				found = found || d.Digest.String() == good.Digest
 				if len(d.Annotations) != 1 {
-					t.Errorf("kept %d annotations, want only the one that tells what it is", len(d.Annotations))
+					t.Errorf("kept %d annotations, want only the one that has its type", len(d.Annotations))
 				}
 			}
 			if !found || len(list) < test.found {
@@ -391,7 +391,7 @@ func TestReferrersBehindACrowd(t *testing.T) {
 	for _, test := range []struct {
 		reason              string
 		types               []string
-		all, wanted, second registrytest.Action // by what is asked for
+		all, wanted, second registrytest.Action // by the requested type
 		filters             string              // that the answers by type say they come of
 		found, requests     int
 		kind                image.Kind
@@ -436,8 +436,8 @@ func TestReferrersBehindACrowd(t *testing.T) {
 	}
 }
 
-// TestReferrerPages: a list goes on up to a bound, and one that breaks off is told of, with
-// what came before.
+// TestReferrerPages: a list goes on up to a bound, and one that breaks off is reported, with
+// the entries before.
 func TestReferrerPages(t *testing.T) {
 	for _, test := range []struct {
 		reason          string

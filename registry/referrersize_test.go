@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// TestAnEntryIsBounded: what the reader of a list has to hold at once is bounded, and
+// TestAnEntryIsBounded: the reader's memory for a list is bounded, and
 // not by the list's own bound: neither white space nor one entry is read as far as that.
 func TestAnEntryIsBounded(t *testing.T) {
 	for _, test := range []struct {

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/internal/status"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
@@ -177,7 +179,7 @@ func (r *requester) read(ctx context.Context, q request, response *http.Response
 	r.meter.read(len(body))
 	if err != nil {
 		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
-			return nil, q.fail(image.Bound, err)
+			return nil, q.fail(image.Bound, &image.ContentError{Err: err})
 		}
 		return nil, r.explain(ctx, q, err)
 	}
@@ -234,17 +236,21 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // refusal is the Error of an answer that is no 200.
 func (r *requester) refusal(ctx context.Context, q request, response *http.Response) *Error {
-	failure := q.fail(kindOfStatus(response.StatusCode), nil)
-	if !q.writes() && response.Request.Header.Get("Authorization") != "" && blamesCredential(response.StatusCode) {
-		failure.Kind = image.Refused
-	}
+	failure := q.fail(status.Kind(response.StatusCode), nil)
+	isBare := response.Request.Header.Get("Authorization") == ""
 	failure.Status = response.StatusCode
-	failure.final = !isTemporaryStatus(response.StatusCode)
+	failure.final = !status.IsTemporary(response.StatusCode)
 	failure.away = !guard.SameOrigin(r.schemes.origin(q.repository), response.Request.URL)
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 	r.meter.read(len(body))
 	if codes := parseCodes(body); len(codes) > 0 {
 		failure.Err = codes
+	}
+	switch {
+	case q.rejectsContent(failure, isBare):
+		failure.Err = &image.ContentError{Err: cmp.Or(failure.Err, errRejected)}
+	case !q.writes() && !isBare && status.BlamesCredential(failure.Status):
+		failure.Kind = image.Refused
 	}
 	r.hint(ctx, q, failure)
 	if wait := response.Header.Get("Retry-After"); wait != "" {
@@ -252,6 +258,9 @@ func (r *requester) refusal(ctx context.Context, q request, response *http.Respo
 	}
 	return failure
 }
+
+// errRejected is the cause of a rejection without codes.
+var errRejected = errors.New("the registry rejects the digest")
 
 // parseCodes reads the distribution specification's error body; anything else
 // is no codes.

@@ -13,12 +13,12 @@ import (
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
-// send returns the first answer that one of the credentials brings.
+// send returns the first answer that a try with one of the credentials gets.
 func (r *requester) send(ctx context.Context, q request) (*answer, error) {
 	a := &attempts{requester: r, request: q}
 	a.request.turn, a.settled = r.working.Get(q.repository.String())
 	if deadline, bounded := cache.CallerDeadline(ctx); bounded && r.credentials.haveForeign() {
-		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
+		a.end = deadline.Add(-min(errorMargin, time.Until(deadline)/10))
 	}
 	for n := 1; ; n++ {
 		if got := a.pass(ctx); got != nil {
@@ -35,14 +35,14 @@ func (r *requester) send(ctx context.Context, q request) (*answer, error) {
 	}
 }
 
-// pause waits before the next try, as long as the registry asks for. A wait
-// that would end after the deadline is not begun.
+// pause waits before the next try, at least as long as the registry requires. A wait that would end
+// after the deadline does not start.
 func (r *requester) pause(ctx context.Context, attempt int, q request, failure *Error) error {
 	wait := jitter(r.backoff << (attempt - 1))
 	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && (failure.away || failure.Status != http.StatusTooManyRequests) {
 		wait = max(wait, ratelimit.RetryAfter(asked.value, time.Now()))
 	}
-	if rest := r.limiter.Rest(r.account(q, r.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
+	if rest := r.limiter.Rest(r.account(q, r.schemes.origin(q.repository).Host)); rest > 0 { // after a 429: shared by all requests to the account
 		wait = rest
 	}
 	deadline, limited := cache.CallerDeadline(ctx)
@@ -51,7 +51,7 @@ func (r *requester) pause(ctx context.Context, attempt int, q request, failure *
 		failure.Hint = fmt.Sprintf("the registry accepts the next request in %v; try again then", wait.Round(time.Second))
 		return failure
 	case limited && time.Now().Add(wait).After(deadline):
-		failure.Hint = fmt.Sprintf("it could be asked again in %v, which is after the deadline", wait.Round(time.Millisecond))
+		failure.Hint = fmt.Sprintf("the next retry in %v is after the deadline; increase the timeout", wait.Round(time.Millisecond))
 		return failure
 	}
 	timer := time.NewTimer(wait)
@@ -64,8 +64,7 @@ func (r *requester) pause(ctx context.Context, attempt int, q request, failure *
 	}
 }
 
-// jitter returns between half of d and d, so that clients that failed together
-// do not come back together.
+// jitter returns between half of d and d, so that clients that failed together do not retry together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // retryAfterError is the Retry-After header of a refusal, and its cause.

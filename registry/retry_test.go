@@ -35,7 +35,7 @@ func TestRetries(t *testing.T) {
 		{reason: "hanging for good", do: registrytest.Hang(), timeout: 20 * time.Millisecond, requests: 3, kind: image.Unavailable, says: "no answer in time"},
 		{reason: "not there", do: registrytest.Status(404), nth: 1, requests: 1, kind: image.NotFound},
 		{reason: "not for us", do: registrytest.Status(403), nth: 1, requests: 1, kind: image.Refused},
-		{reason: "a bad request", do: registrytest.Status(400), nth: 1, requests: 1, kind: image.Unavailable},
+		{reason: "a bad request", do: registrytest.Status(400), nth: 1, requests: 1, kind: image.Corrupt},
 		{reason: "a lie", do: registrytest.LieDigest(registrytest.DigestOf(nil)), nth: 1, requests: 1, kind: image.Corrupt},
 		{reason: "a limit beyond the deadline", do: registrytest.RetryAfter(429, "20"), nth: 1, deadline: 10 * time.Second, requests: 1, kind: image.Unavailable, says: "after the deadline"},
 		{reason: "a limit for hours", do: registrytest.RetryAfter(429, "7200"), nth: 1, requests: 1, kind: image.Unavailable, says: "retry after 7200"},
@@ -101,7 +101,7 @@ func TestCancelledIsNotRetried(t *testing.T) {
 	_, err = client.Resolve(ctx, image.MustParse(server.Host()+"/app:v1"))
 	wantKind(t, err, image.Unavailable)
 	if got := server.Count(""); got != 1 {
-		t.Error("a request was made for nobody")
+		t.Error("a request was made after the caller left")
 	}
 }
 
@@ -139,8 +139,8 @@ func TestConcurrencyIsBounded(t *testing.T) {
 	}
 	<-arrived
 	<-arrived
-	// The third is not let in before one of the two is answered: who waits for
-	// a place leaves when its time is over, without a request.
+	// The third is not let in before one of the two is answered: a caller that waits
+	// for a place leaves when its time is over, without a request.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := client.Resolve(ctx, ref)

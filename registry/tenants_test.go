@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// counted lets a registry hang, and counts who is there.
+// counted lets a registry hang, and counts its requests.
 func counted(arrived chan<- struct{}) registrytest.Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -70,10 +70,10 @@ func TestTenantsShareLanes(t *testing.T) {
 	all.Wait()
 }
 
-// TestARegistryThatSaysSlowDown: once it says 429 it is not asked by anybody of that
-// account, whose failures say when to try again; other accounts, and what may not wait,
+// TestRegistryAnswers429: after a 429 a registry gets no more requests of that
+// account, and the errors have the time of the next try; other accounts, and urgent requests,
 // are as before.
-func TestARegistryThatSaysSlowDown(t *testing.T) {
+func TestRegistryAnswers429(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	server.PutImage("app", "v1", "content")
 	server.SetFaults(registrytest.Fault{Nth: 1, Do: registrytest.RetryAfter(429, "600")})
@@ -102,8 +102,8 @@ func TestARegistryThatSaysSlowDown(t *testing.T) {
 	}
 }
 
-// TestATokenServiceThatSaysSlowDown limits the registry that sends there.
-func TestATokenServiceThatSaysSlowDown(t *testing.T) {
+// TestTokenServiceAnswers429 limits the registry that sends there.
+func TestTokenServiceAnswers429(t *testing.T) {
 	tokens := start(t, registrytest.Options{Faults: []registrytest.Fault{{Do: registrytest.RetryAfter(429, "600")}}})
 	server := start(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Token, AnonymousPull: true, Realm: "http://" + tokens.Host() + "/v2/token/manifests/x"}})
 	server.PutImage("app", "v1", "content")
@@ -117,9 +117,9 @@ func TestATokenServiceThatSaysSlowDown(t *testing.T) {
 	}
 }
 
-// TestAStoreThatSaysSlowDown: whom a registry redirects one repository's requests to limits
-// nobody but who asks there; one that redirects to itself speaks for itself.
-func TestAStoreThatSaysSlowDown(t *testing.T) {
+// TestStoreAnswers429: a 429 of the host to which one repository's requests are redirected limits
+// only requests to that host; for a redirect to the registry itself the registry is limited.
+func TestStoreAnswers429(t *testing.T) {
 	for _, elsewhere := range []bool{true, false} {
 		store := start(t, registrytest.Options{Faults: []registrytest.Fault{{Do: registrytest.RetryAfter(429, "600")}}})
 		server := start(t, registrytest.Options{})
@@ -137,7 +137,7 @@ func TestAStoreThatSaysSlowDown(t *testing.T) {
 		_, err := client.Resolve(t.Context(), image.MustParse(server.Host()+"/bad:v1"))
 		wantKind(t, err, image.Unavailable)
 		if n := store.Count(""); elsewhere && n != 1 {
-			t.Errorf("the store is asked %d times, want once, since it said when to come back: %v", n, err)
+			t.Errorf("the store is asked %d times, want once, since it sent Retry-After: %v", n, err)
 		}
 		_, err = client.Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
 		if (err == nil) != elsewhere {
@@ -161,7 +161,7 @@ func TestTheScanLeavesHalf(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if asked != 6 || server.Pulls() != 6 { // the sixth is told that less than half is left
+	if asked != 6 || server.Pulls() != 6 { // the answer of the sixth has less than half left
 		t.Errorf("the scan asked %d times, the registry counts %d, want 6", asked, server.Pulls())
 	}
 	admission := newClient(t, registry.Config{}, registry.WithAllowance(book, false))
@@ -199,7 +199,7 @@ func TestAllowanceWithoutABook(t *testing.T) {
 	}
 }
 
-// TestApart: who has its share says so, so that nobody else waits for what it asks.
+// TestApart: a tenant that has used its share is named, so that no other waits for its requests.
 func TestApart(t *testing.T) {
 	arrived := make(chan struct{}, 100)
 	server := start(t, registrytest.Options{Faults: []registrytest.Fault{{Do: counted(arrived)}}})

@@ -37,8 +37,8 @@ func (t *trail) note(home *url.URL, q *http.Request, answer *http.Response) {
 	t.refusesBare = t.refusesBare || isBare && !strings.EqualFold(scheme, "Bearer")
 }
 
-// fits returns an error for a credential that the registry's scheme has no use for: no
-// request is sent with it then.
+// fits returns an error for a credential that the registry's scheme does not use. No request is sent
+// with it.
 func (t *trail) fits(credential auth.Credential) error {
 	switch {
 	case credential == auth.EmptyCredential:

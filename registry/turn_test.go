@@ -22,7 +22,7 @@ func TestCredentialsAreTriedInOrder(t *testing.T) {
 		for _, test := range []struct {
 			reason  string
 			sources []authn.AuthConfig
-			refused []string // what the message names; nil means that it is resolved
+			refused []string // the names in the message; nil means that it is resolved
 		}{
 			{"the first does", []authn.AuthConfig{user, wrong}, nil},
 			{"the second does", []authn.AuthConfig{wrong, user}, nil},
@@ -85,8 +85,8 @@ func TestARememberedCredentialIsNotTheOnlyOne(t *testing.T) {
 	wantKind(t, err, image.Refused)
 }
 
-// TestEachCredentialIsSentOnce: what was refused is not sent again, what is none is not
-// sent at all, and where nothing was refused nobody else's is tried.
+// TestEachCredentialIsSentOnce: a refused credential is not sent again, an empty one is not
+// sent at all, and without a refusal no other one is tried.
 func TestEachCredentialIsSentOnce(t *testing.T) {
 	known := func(username string) authn.Keychain {
 		return static{config: authn.AuthConfig{Username: username, Password: password}}

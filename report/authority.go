@@ -28,9 +28,9 @@ func signersOf(a *verify.Authority) string {
 		}
 		return strings.Join(names, " or ")
 	case a.Certificate != nil && len(a.Certificate.Leaf) > 0:
-		return "the certificate that the policy gives"
+		return "the certificate in the policy"
 	case a.Certificate != nil:
-		return "a certificate that leads to the policy's chain"
+		return "a certificate issued by the policy's chain"
 	case a.Notation != nil && len(a.Notation.Identities) > 0:
 		return strings.Join(a.Notation.Identities, " or ")
 	case a.Notation != nil:
@@ -77,7 +77,7 @@ func terms(a *verify.Authority) []string {
 func logTerm(l verify.Log) string {
 	switch {
 	case l.Ignore:
-		return "nothing of a transparency log"
+		return "no transparency log entry"
 	case l.URL != "":
 		return "an entry of the transparency log " + l.URL
 	default:

@@ -64,7 +64,7 @@ func (g grower) condition(b *branch, label, entry, path string, reasons []policy
 // requirement grows a set of members.
 func (g grower) requirement(b *branch, r *policy.Requirement, entry string, rest view) {
 	child := b.add("signers", fmt.Sprintf("at least %d of %s, %s", r.Threshold, count(len(r.Members), "member"), clean(r.Name)))
-	rest.isOnly, rest.silence = len(r.Members) == 1, rest.silenceIn(r)
+	rest.isOnly, rest.explanation = len(r.Members) == 1, rest.explanationIn(r)
 	for _, m := range r.Members {
 		if m.Set != nil {
 			g.requirement(child, m.Set, entry, rest)
@@ -84,7 +84,7 @@ func (g grower) authority(b *branch, a *verify.Authority, entry string, rest vie
 	}
 	child.add("at", clean(at))
 	for _, term := range terms(a) {
-		child.add("asks", clean(term))
+		child.add("requires", clean(term))
 	}
 	facts, reasons := rest.factsOf(a), rest.missesOf(a.Name)
 	switch {
@@ -92,13 +92,13 @@ func (g grower) authority(b *branch, a *verify.Authority, entry string, rest vie
 		child.sign, child.colour = "?", yellow
 	case len(reasons) > 0:
 		child.sign, child.colour = "✗", red
-	case len(facts) > 0 || rest.silence == met:
+	case len(facts) > 0 || rest.explanation == met:
 		child.sign, child.colour = "✓", green
 	default:
 		child.sign, child.colour = "-", dim
 	}
 	if len(facts)+len(reasons) == 0 {
-		child.add("", rest.silence)
+		child.add("", rest.explanation)
 	}
 	for _, f := range facts {
 		g.fact(child, f)
@@ -113,7 +113,7 @@ func (g grower) fact(b *branch, f verify.Fact) {
 	if p.PredicateType != "" {
 		what += " of type " + clean(p.PredicateType)
 	}
-	child := b.add("proved", what+", "+p.Format+" format")
+	child := b.add("verified", what+", "+p.Format+" format")
 	if p.Signer.KeyFingerprint != "" {
 		child.add("key", clean(p.Signer.KeyFingerprint))
 	} else {
@@ -123,7 +123,7 @@ func (g grower) fact(b *branch, f verify.Fact) {
 		child.add("", clean(name+" = "+p.Signer.Extensions[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Annotations)) {
-		child.add("says", clean(name+" = "+p.Annotations[name]))
+		child.add("annotated", clean(name+" = "+p.Annotations[name]))
 	}
 	if p.Digest != g.digest { // its index, or one of its platforms
 		child.add("of", p.Digest.String())

@@ -111,7 +111,7 @@ spec:
 		return
 	}
 	if got != want {
-		t.Errorf("the example in %s is not what the program writes: run go test ./report -update\ngot:\n%s\nwant:\n%s", recordDoc, got, want)
+		t.Errorf("the example in %s differs from the program's output: run go test ./report -update\ngot:\n%s\nwant:\n%s", recordDoc, got, want)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestReasonCodesAreDocumented(t *testing.T) {
 		}
 		for name, value := range found {
 			if known[value] {
-				t.Errorf("%s: the code %s stands for two things", name, value)
+				t.Errorf("%s: the code %s has two meanings", name, value)
 			}
 			known[value] = true
 			body, ok := documented["`"+value+"`"]
@@ -186,7 +186,7 @@ func codes(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// agreeing are the codes that speak for an image, and need no advice.
+// agreeing are the codes of an admitted image, which need no advice.
 var agreeing = []policy.Code{policy.Verified, policy.SkippedByPolicy, policy.NotConcerned, policy.DigestPinned, policy.Excepted, policy.Unchanged, policy.Mirrored, policy.OverrideAllowed}
 
 func TestEveryCodeAgainstAnImageHasAHint(t *testing.T) {

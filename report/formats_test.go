@@ -21,7 +21,7 @@ var formats = map[string]func(io.Writer, finding.Run) error{
 	"github": markdown.Annotations,
 }
 
-// TestFormats compares every format of every scenario with what it was.
+// TestFormats compares every format of every scenario with its golden file.
 func TestFormats(t *testing.T) {
 	outcomes := map[string][]gate.Outcome{"everything": all(t), "none": nil}
 	for _, s := range scenarios {
@@ -41,7 +41,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestWorstFindingIsTheAnswer: no format is told less, or more, than what was decided.
+// TestWorstFindingIsTheAnswer: no format has less, or more, than the decision.
 func TestWorstFindingIsTheAnswer(t *testing.T) {
 	outcomes := all(t)
 	for _, m := range mirroredCases(t) {

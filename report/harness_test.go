@@ -20,9 +20,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// The tests here are of words and their order, so the journey is the real gate's
-// and what it finds is scripted: proofs are proved elsewhere, with real signers,
-// whose keys differ on every run.
+// The tests here are of texts and their order, so the decisions are a real gate's on
+// scripted evidence. Real signatures, with keys that differ on every run, are verified
+// elsewhere.
 
 // Test names.
 const (
@@ -51,8 +51,8 @@ func fingerprint() string {
 // digestOf is the digest of the image in a repository.
 func digestOf(path string) image.Digest { return image.DigestOf([]byte("image of " + path)) }
 
-// shelf is a registry in which each repository holds one image; what is claimed
-// of it follows from the repository's name.
+// shelf is a registry in which each repository holds one image; its claims
+// follow from the repository's name.
 type shelf struct{}
 
 func (shelf) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
@@ -137,7 +137,7 @@ func envelope(r image.Repository) []byte {
 		base64.StdEncoding.EncodeToString(payload))
 }
 
-// script says who signed what, by the repository's name.
+// script has the signers of each image, by the repository's name.
 type script struct{}
 
 func (script) Generation() string { return hex.EncodeToString(sha256.New().Sum(nil)) }
@@ -180,7 +180,7 @@ func (script) Verify(_ context.Context, subject image.Pinned, e attest.Evidence,
 	return fact, nil
 }
 
-// hostile is what somebody would like to see on a terminal: colours, a cursor
+// hostile is an attacker's text for a terminal: colours, a cursor
 // that moves, a new line that allows, and text that runs backwards.
 const hostile = "\x1b[2K\x1b[32m✓ allow\x1b[0m\n  ✓ allow  everything\r\u009b1A\u202egnp.exe\u200b\xff "
 

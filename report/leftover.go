@@ -69,29 +69,29 @@ func (t marked[T]) rest() []T {
 // view is a leftover restricted to one requirement.
 type view struct {
 	*leftover
-	predicate string // the predicate type of its claims; "" means signatures
-	isOnly    bool   // the requirement has one member
-	silence   string // the explanation for a member without claims or reasons
+	predicate   string // the predicate type of its claims; "" means signatures
+	isOnly      bool   // the requirement has one member
+	explanation string // the explanation for a member without claims or reasons
 }
 
 // The explanations for an authority that a decision does not mention. Its claims are retained
 // only if the whole check passed, and missed authorities are always named.
 const (
-	met       = "its terms were met"
-	notNeeded = "not needed"
-	notAsked  = "not asked"
-	either    = "not needed, or its terms were met"
+	met          = "requirement met"
+	notNeeded    = "not needed"
+	notEvaluated = "not evaluated"
+	either       = "not needed, or requirement met"
 )
 
-func (l *leftover) silenceIn(r *policy.Requirement) string {
+func (l *leftover) explanationIn(r *policy.Requirement) string {
 	missed := slices.ContainsFunc(r.Members, func(m policy.Member) bool {
-		return m.Authority != nil && l.speaksOf(m.Authority.Name)
+		return m.Authority != nil && l.mentions(m.Authority.Name)
 	})
 	switch {
 	case l.passed:
 		return notNeeded
 	case !l.isJudged:
-		return notAsked
+		return notEvaluated
 	case missed || r.Threshold == len(r.Members):
 		return met
 	default:
@@ -103,7 +103,7 @@ func (l *leftover) of(predicate string) view { return view{leftover: l, predicat
 
 // factsOf returns the claims that satisfied the authority.
 func (v view) factsOf(a *verify.Authority) []verify.Fact {
-	facts := v.facts.take(func(f verify.Fact) bool { return v.concerns(f) && believes(a, f.Signer) })
+	facts := v.facts.take(func(f verify.Fact) bool { return v.concerns(f) && isSignerOf(a, f.Signer) })
 	if len(facts) == 0 && v.isOnly && v.passed {
 		return v.facts.next(v.concerns) // claims are in the order of requirements
 	}
@@ -136,8 +136,8 @@ func (l *leftover) missesOf(path string) []policy.Reason {
 	return l.reasons.take(func(r policy.Reason) bool { return isMissOf(r, path) })
 }
 
-// speaksOf reports whether a reason belongs to an authority.
-func (l *leftover) speaksOf(path string) bool {
+// mentions reports whether a reason belongs to an authority.
+func (l *leftover) mentions(path string) bool {
 	return slices.ContainsFunc(l.reasons.all, func(r policy.Reason) bool { return isMissOf(r, path) })
 }
 
@@ -149,9 +149,9 @@ func isMissOf(r policy.Reason, path string) bool {
 	return path != "" && r.Path == path
 }
 
-// believes reports whether the signer certainly belongs to the authority. It is for display only;
+// isSignerOf reports whether the signer certainly belongs to the authority. It is for display only;
 // the verifier has verified the claim.
-func believes(a *verify.Authority, s verify.Signer) bool {
+func isSignerOf(a *verify.Authority, s verify.Signer) bool {
 	switch {
 	case a.Key != nil:
 		known := fingerprint(a.Key)

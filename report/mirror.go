@@ -59,9 +59,9 @@ func (a Attempt) String() string {
 	case redirect.Failed:
 		text = "could not be queried"
 	case redirect.Resting:
-		text = "did not answer a moment ago, and was not asked"
+		text = "did not answer recently, and was not queried"
 	case redirect.NotAsked:
-		text = "not asked"
+		text = "not queried"
 	}
 	if !a.TagDigest.IsZero() {
 		text += "; its tag resolves to " + a.TagDigest.Short()
@@ -107,11 +107,11 @@ func (t *text) mirror(v Image) {
 	t.detail(dim, "because", clean(m.Why))
 	for _, a := range m.Attempts {
 		if t.options.Verbose || a.State != redirect.Chosen && a.State != redirect.NotAsked {
-			t.detail(dim, "asked", clean(a.Target)+": "+a.String())
+			t.detail(dim, "target", clean(a.Target)+": "+a.String())
 		}
 	}
 	if !m.OtherDigest.IsZero() {
-		t.detail(yellow, "differs", "the tag resolves to "+v.Digest.Short()+" here, and to "+m.OtherDigest.Short()+" at the other side")
+		t.detail(yellow, "differs", "the tag resolves to "+v.Digest.Short()+", and at the other registry to "+m.OtherDigest.Short())
 	}
 	if t.options.Verbose && len(m.PullSecrets) > 0 {
 		t.detail(dim, "secrets", clean(strings.Join(m.PullSecrets, ", ")))
@@ -135,8 +135,8 @@ func (g grower) mirror(b *branch, v gate.Verdict) {
 		attempt.sign, attempt.colour = a.mark()
 	}
 	if !m.OtherDigest.IsZero() {
-		child.add("counts", v.Pinned.Digest().String())
-		child.add("differs", m.OtherDigest.String()+", to which the tag resolves at the other side")
+		child.add("digest", v.Pinned.Digest().String())
+		child.add("differs", m.OtherDigest.String()+", the digest of the tag at the other registry")
 	}
 	for _, secret := range m.PullSecrets {
 		child.add("secret", clean(secret))

@@ -23,7 +23,7 @@ var (
 	there = image.DigestOf([]byte("what the mirror serves"))
 )
 
-// mirrored is an outcome that a mirror speaks of, for its words alone: package
+// mirrored is an outcome that a mirror matches, for its texts alone: package
 // gate's tests make such outcomes of registries.
 type mirrored struct {
 	name, reason string
@@ -99,7 +99,7 @@ func mirroredCases(t testing.TB) []mirrored {
 			warnings: []policy.Reason{{Code: policy.NoPullSecret, Path: hub, Message: "the Secret far-corp is not in the namespace default"}},
 		},
 		{
-			name: "differs", reason: "a mirror that is behind: the image stays, and both digests are told", answer: gate.Allow,
+			name: "differs", reason: "a mirror that is behind: the image stays, and both digests are reported", answer: gate.Allow,
 			redirect: gate.Redirect{Mirror: hub, Attempts: []redirect.Attempt{
 				{Target: near, State: redirect.Differs, Tag: there, Took: time.Millisecond}, {Target: far, State: redirect.Missing, Took: time.Millisecond},
 			}, Why: "no target serves the digest", Other: there},
@@ -148,7 +148,7 @@ func TestMirrorGolden(t *testing.T) {
 	golden(t, "mirror/log.jsonl", func(w io.Writer) error { _, err := w.Write(logged.Bytes()); return err })
 }
 
-// TestMirrorDurations: only who asks for durations sees them in a text.
+// TestMirrorDurations: durations are in a text only on request.
 func TestMirrorDurations(t *testing.T) {
 	outcome := mirroredCases(t)[1].outcome(t)
 	for verbose, want := range map[bool]bool{false: false, true: true} {

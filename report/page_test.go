@@ -86,12 +86,12 @@ func TestNewRecordChangesNothing(t *testing.T) {
 	}
 }
 
-// broken is a pipe whose reader has gone.
+// broken is a closed pipe.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-func TestWritersTellOfFailure(t *testing.T) {
+func TestWritersReportFailure(t *testing.T) {
 	outcomes := find(t, "audit").outcomes(t)
 	for name, err := range map[string]error{
 		"text": report.Text(broken{}, outcomes, report.TextOptions{}),
@@ -118,7 +118,7 @@ func TestNothingToReport(t *testing.T) {
 	}
 }
 
-// FuzzForeignText puts a stranger's text wherever one can stand.
+// FuzzForeignText puts foreign text into every field.
 func FuzzForeignText(f *testing.F) {
 	f.Add("plain")
 	f.Add(hostile)
@@ -152,7 +152,7 @@ func actsOnTerminal(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs))
 }
 
-// foreign is an outcome in which everything that can be is a stranger's text.
+// foreign is an outcome with foreign text in every possible field.
 func foreign(s string) gate.Outcome {
 	authority := &verify.Authority{
 		Name: s, Annotations: map[string]string{s: s}, Log: verify.Log{URL: s},
@@ -201,6 +201,26 @@ func written(t testing.TB, write func(io.Writer) error) string {
 
 func outcomeWith(reasons ...policy.Reason) gate.Outcome {
 	return gate.Outcome{Result: gate.Error, Reasons: reasons}
+}
+
+// TestWarningsOfObjects: a warning names its rule and why it does not deny, and a path in the
+// object is no evidence.
+func TestWarningsOfObjects(t *testing.T) {
+	for action, want := range map[policy.Action]string{
+		policy.Audit: "ClusterPolicy/team, rule labelled (audit only, not denied)", policy.Enforce: "(could not be verified, admitted by failurePolicy Ignore)",
+	} {
+		reason := policy.Reason{Code: policy.Violated, Message: "want a team", Where: "/metadata/labels/"}
+		outcome := gate.Outcome{Result: gate.Allow, Warnings: []policy.Reason{reason}, Rules: []policy.RuleResult{{
+			Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "team"}, Rule: "labelled", Kind: policy.ValidateRule, Action: action,
+			Ruling: policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}},
+		}}}
+		text := written(t, func(w io.Writer) error {
+			return report.Text(w, []gate.Outcome{outcome}, report.TextOptions{Width: 120})
+		})
+		if !strings.Contains(text, want) || !strings.Contains(text, "path      /metadata/labels/") || strings.Contains(text, "evidence") {
+			t.Errorf("%s: want %q in\n%s", action, want, text)
+		}
+	}
 }
 
 func TestReasonsThatAreLeftOutAreCounted(t *testing.T) {

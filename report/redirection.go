@@ -97,17 +97,17 @@ func (r Redirections) JSON(w io.Writer) error { return writeJSON(w, "redirection
 func (r Redirection) branch(verbose bool) *branch {
 	b := &branch{text: clean(r.Written) + ": " + r.Result.describe(r.Target)}
 	b.sign, b.colour = r.Result.mark()
-	b.add("means", clean(r.Reference))
+	b.add("name", clean(r.Reference))
 	b.add("because", clean(r.Why))
 	b.add("mapping", clean(r.Mapping))
 	if r.Mapping != "" {
-		b.add("asks", "when: "+clean(r.When)+", otherwise: "+clean(r.Otherwise)+", resolve: "+clean(r.Resolve))
+		b.add("settings", "when: "+clean(r.When)+", otherwise: "+clean(r.Otherwise)+", resolve: "+clean(r.Resolve))
 	}
 	if !r.Digest.IsZero() {
 		b.add("digest", r.Digest.String())
 	}
 	if !r.OtherDigest.IsZero() {
-		b.add("differs", r.OtherDigest.String()+", to which the tag resolves at the other side")
+		b.add("differs", r.OtherDigest.String()+", the digest of the tag at the other registry")
 	}
 	for _, c := range r.Candidates {
 		text := clean(c.Target)
@@ -128,7 +128,7 @@ func (r Redirection) branch(verbose bool) *branch {
 	b.add("evidence", clean(strings.Join(r.Evidence, ", then ")))
 	b.add("secrets", clean(strings.Join(r.PullSecrets, ", ")))
 	for _, o := range r.Origins {
-		child := b.add("judged as", clean(o.Reference)+", by "+clean(o.Mapping))
+		child := b.add("evaluated as", clean(o.Reference)+", by "+clean(o.Mapping))
 		child.add("evidence", clean(strings.Join(o.Evidence, ", then ")))
 	}
 	if r.Policies != "" {
@@ -144,15 +144,15 @@ func (r Redirect) describe(target string) string {
 	case Redirected:
 		return "becomes " + clean(target)
 	case StaysThere:
-		return "stays where it is written"
+		return "not redirected"
 	case DeniedThere:
 		return "denied"
 	case IsCopy:
-		return "lies inside a target, and is left alone"
+		return "already names a target"
 	case NotMapped:
-		return "no mapping matches it"
+		return "no mapping matches"
 	case OnlyListed:
-		return "not asked"
+		return "not queried"
 	default:
 		return "could not be determined"
 	}

@@ -32,13 +32,13 @@ var scenarios = []scenario{
 	{name: "unsigned", reason: "no signature at all", images: []string{"registry.example/shop/unsigned:1"}},
 	{name: "wrong-identity", reason: "the nearest miss has an expected and a found side", images: []string{"registry.example/acme/forked:1"}},
 	{name: "too-few", reason: "one of two signed", images: []string{"registry.example/vault/safe:1"}},
-	{name: "registry-down", reason: "nobody knows; that is no denial", images: []string{"registry.example/shop/down:1"}},
-	{name: "fail-open", reason: "nobody knows, and the policy admits that", images: []string{"registry.example/lenient/down:1"}},
-	{name: "condition-failed", reason: "the statement is proved and says the wrong thing", images: []string{"registry.example/acme/laptop:1"}},
+	{name: "registry-down", reason: "it could not be verified; that is no denial", images: []string{"registry.example/shop/down:1"}},
+	{name: "fail-open", reason: "it could not be verified, and the policy fails open", images: []string{"registry.example/lenient/down:1"}},
+	{name: "condition-failed", reason: "the statement is verified and has a wrong value", images: []string{"registry.example/acme/laptop:1"}},
 	{name: "audit", reason: "a failure that only warns", images: []string{"registry.example/lab/unsigned:1"}},
 	{name: "skipped", reason: "the policy leaves it alone", images: []string{"registry.example/shop/exempt:1"}},
-	{name: "no-policy", reason: "nobody speaks of it", images: []string{"nginx"}},
-	{name: "rule-error", reason: "a rule that could not be evaluated, and an image that it might have spoken of", manifest: `
+	{name: "no-policy", reason: "no policy matches it", images: []string{"nginx"}},
+	{name: "rule-error", reason: "a rule that could not be evaluated, and an image that it may match", manifest: `
 apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: red}
@@ -98,7 +98,7 @@ kind: Pod
 metadata: {name: fine, namespace: shop, labels: {team: blue}}
 spec: {containers: [{name: web, image: "registry.example/shop/web:1.4"}]}
 `},
-	{name: "hostile", reason: "nothing that a stranger chose reaches the terminal as it is", manifest: `
+	{name: "hostile", reason: "no foreign text reaches the terminal as it is", manifest: `
 apiVersion: v1
 kind: Pod
 metadata: {name: "web\e[31m\nPod shop/other", namespace: "\u202eshop"}
@@ -168,7 +168,7 @@ func golden(t *testing.T, file string, write func(io.Writer) error) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v: run go test ./report -update and read what it writes", err)
+		t.Fatalf("%v: run go test ./report -update and review the output", err)
 	}
 	if got.String() != string(want) {
 		t.Errorf("%s differs: run go test ./report -update and read the difference\ngot:\n%s\nwant:\n%s", path, got.String(), want)

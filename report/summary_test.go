@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// TestExitStatus: a denial comes first, then an error, then what is unchecked.
+// TestExitStatus: a denial comes first, then an error, then an unchecked image.
 func TestExitStatus(t *testing.T) {
 	for _, row := range []struct {
 		reason              string
@@ -38,15 +38,15 @@ func TestCount(t *testing.T) {
 	}{
 		{"allowed", "allowed-by-key", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
 		{"denied", "unsigned", report.Summary{Objects: 1, Images: 1, Denied: 1}, 1, 1},
-		{"nobody knows", "registry-down", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
-		{"nobody knows, admitted", "fail-open", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
+		{"could not be verified", "registry-down", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
+		{"could not be verified, admitted", "fail-open", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"only a warning", "audit", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
-		{"skipped is spoken of", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
-		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Unchecked: 1}, 0, 1},
-		{"a rule that could not be evaluated may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
+		{"a skipped rule matches", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
+		{"no policy matches it", "no-policy", report.Summary{Objects: 1, Images: 1, Unchecked: 1}, 0, 1},
+		{"a rule that could not be evaluated may match the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
 		{"the object has no image that could be read", "malformed", report.Summary{Objects: 1, Denied: 1}, 1, 1},
 		{"no image", "no-images", report.Summary{Objects: 1}, 0, 0},
-		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 7, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},
+		{"a denial outweighs an error", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 7, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.scenario, func(t *testing.T) {

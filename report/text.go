@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -98,7 +99,7 @@ func (t *text) whole(r Record, worst gate.Result) {
 	}
 	t.reasons("", r.Reasons)
 	for _, warning := range r.Warnings {
-		t.detail(yellow, "warning", "not denied: the policy only warns, or admits what could not be verified")
+		t.detail(yellow, "warning", r.admission(warning))
 		t.reasons("", []policy.Reason{warning})
 	}
 	if t.options.Verbose && len(r.Images) > 1 {
@@ -144,7 +145,7 @@ func (t *text) image(r Record, v Image, width int) {
 	t.row(v.Result, v.place(), width, v.Written)
 	if t.options.Verbose {
 		if v.Reference != v.Written {
-			t.detail(dim, "means", clean(v.Reference))
+			t.detail(dim, "name", clean(v.Reference))
 		}
 		t.detail(dim, "exactly", clean(v.Pinned))
 	} else {
@@ -201,11 +202,7 @@ func (t *text) decision(d Decision) {
 			t.detail(dim, "why", verb+clean(reason.Message)+" ("+who+")")
 		}
 	case EffectWarn:
-		why := "audit only, not denied"
-		if !d.Action.Admits() {
-			why = "could not be verified, admitted by failurePolicy Ignore"
-		}
-		t.detail(yellow, "warning", who+" ("+why+")")
+		t.detail(yellow, "warning", who+" ("+admission(d.Action)+")")
 		t.reasons(d.Entry, d.Reasons)
 	default:
 		t.detail(dim, "policy", who)
@@ -216,6 +213,32 @@ func (t *text) decision(d Decision) {
 			t.detail(dim, "proof", proof.String())
 		}
 	}
+}
+
+// admission returns why a failure does not deny.
+func admission(action policy.Action) string {
+	if action.Admits() {
+		return "audit only, not denied"
+	}
+	return "could not be verified, admitted by failurePolicy Ignore"
+}
+
+// admission returns why a warning about the object does not deny.
+func (r Record) admission(warning policy.Reason) string {
+	for _, rule := range r.Rules {
+		if slices.Contains(rule.Reasons, warning) {
+			return clean(rule.Policy.String()) + ", rule " + clean(rule.Rule) + " (" + admission(rule.Action) + ")"
+		}
+	}
+	return "could not be evaluated, not denied (audit only, or failurePolicy Ignore)"
+}
+
+// whereLabel is the label of a reason's location: a path in the object, or that of evidence.
+func whereLabel(r policy.Reason) string {
+	if strings.HasPrefix(r.Where, "/") {
+		return "path"
+	}
+	return "evidence"
 }
 
 // reasons writes the nearest misses, and the fix for the first of them.
@@ -260,7 +283,7 @@ func (t *text) evidence(r policy.Reason) {
 			where = place + "@" + parsed.Short()
 		}
 	}
-	t.detail(dim, "evidence", where)
+	t.detail(dim, whereLabel(r), where)
 }
 
 // detail writes a label and a value under an image, and nothing for an empty value. clean has

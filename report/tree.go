@@ -144,7 +144,7 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 		at = " (at " + clean(v.Image.Pointer) + ")"
 	}
 	b.add("written", clean(v.Image.Ref.Written())+at)
-	b.add("means", clean(v.Image.Ref.String()))
+	b.add("name", clean(v.Image.Ref.String()))
 	b.add("digest", digestOf(v))
 	g.mirror(b, v)
 	if len(v.Decisions) == 0 {
@@ -184,7 +184,7 @@ func (g grower) isToldElsewhere(r policy.Reason) bool {
 func digestOf(v gate.Verdict) string {
 	switch {
 	case v.Pinned.IsZero() && v.Image.Ref.Digest() != (image.Digest{}):
-		return v.Image.Ref.Digest().String() + " (as written; no registry was asked)"
+		return v.Image.Ref.Digest().String() + " (as written; not resolved)"
 	case v.Pinned.IsZero():
 		return "not resolved"
 	case !v.Image.Ref.Digest().IsZero():
@@ -197,24 +197,24 @@ func digestOf(v gate.Verdict) string {
 // rules grows the rules without image checks.
 func (g grower) rules(b *branch, rules []policy.RuleResult) {
 	for _, r := range rules {
-		who := clean(newPolicy(r.Policy).String()) + ", rule " + clean(r.Rule)
+		rule := clean(newPolicy(r.Policy).String()) + ", rule " + clean(r.Rule)
 		switch {
 		case r.Err != nil:
-			child := &branch{sign: "?", colour: yellow, text: who + ": could not be evaluated"}
+			child := &branch{sign: "?", colour: yellow, text: rule + ": could not be evaluated"}
 			child.add("because", clean(r.Err.Error()))
 			b.below = append(b.below, child)
 		case r.Skip != "" && r.Kind != policy.ImageRule:
-			child := &branch{sign: "-", colour: dim, text: who + ": leaves it alone"}
+			child := &branch{sign: "-", colour: dim, text: rule + ": skipped"}
 			child.add("because", clean(r.Skip))
 			b.below = append(b.below, child)
 		case r.Changed:
-			b.below = append(b.below, answered(gate.Allow, who+": changes the object"))
+			b.below = append(b.below, answered(gate.Allow, rule+": changes the object"))
 		case r.OfObject():
-			child := answered(answerOf(r.Ruling), who+": "+string(cmp.Or(r.Ruling.Result, policy.Pass))+", for the object itself")
+			child := answered(answerOf(r.Ruling), rule+": "+string(cmp.Or(r.Ruling.Result, policy.Pass))+", for the object itself")
 			g.reasons(child, "", "", advised(r.Ruling.Reasons))
 			b.below = append(b.below, child)
 		default:
-			child := &branch{sign: "-", colour: dim, text: who + ": does not apply"}
+			child := &branch{sign: "-", colour: dim, text: rule + ": does not apply"}
 			child.add("because", clean(r.Skip))
 			b.below = append(b.below, child)
 		}
@@ -238,18 +238,16 @@ func (g grower) reasons(b *branch, entry, at string, reasons []policy.Reason) {
 	var last policy.Reason
 	var child *branch
 	for _, r := range reasons {
-		if child != nil && isSameMiss(r, last) {
-			child.add("evidence", clean(r.Where))
-			continue
+		if child == nil || !isSameMiss(r, last) {
+			last = r
+			child = b.add("because", clean(r.Message)+" ["+clean(string(r.Code))+"]")
+			if path := join(entry, r.Path); path != at {
+				child.add("at", clean(path))
+			}
+			child.add("expected", clean(r.Expected))
+			child.add("found", clean(r.Found))
+			child.add("next", clean(r.Hint))
 		}
-		last = r
-		child = b.add("because", clean(r.Message)+" ["+clean(string(r.Code))+"]")
-		if path := join(entry, r.Path); path != at {
-			child.add("at", clean(path))
-		}
-		child.add("expected", clean(r.Expected))
-		child.add("found", clean(r.Found))
-		child.add("next", clean(r.Hint))
-		child.add("evidence", clean(r.Where))
+		child.add(whereLabel(r), clean(r.Where))
 	}
 }

@@ -67,7 +67,7 @@ func (f *fleet) pod(i int) []byte {
 // Labels implements scan.Namespaces.
 func (*fleet) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
 
-// counted counts what was decided, and keeps nothing.
+// counted counts the decisions, and keeps nothing.
 type counted struct{ decided, allowed int }
 
 func (c *counted) Take(d report.Decided) {
@@ -106,10 +106,10 @@ func (p *port) scanner(b *testing.B, of *fleet, to report.Sink) *scan.Scanner {
 	b.Helper()
 	calm := testkit.Must(scan.NewPacer(p.Env, 1000))(b)
 	decider := testkit.Must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
-	return testkit.Must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
+	return testkit.Must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Passes: ignored{}}))(b)
 }
 
-// peak watches the heap until it is told to stop, and returns the most that was in use.
+// peak watches the heap until done is closed, and returns the most that was in use.
 func peak(done <-chan struct{}) <-chan float64 {
 	most := make(chan float64, 1)
 	go func() {
@@ -172,15 +172,13 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// fleetPages are the pages a second that BenchmarkFleet allows: what scan.qps is unless
-// somebody sets it.
+// fleetPages are the pages a second that BenchmarkFleet allows: the default of scan.qps.
 const fleetPages = 10
 
-// forgetful is told what is there, and does nothing of it: a scan remembers what it saw
-// for somebody.
-type forgetful struct{}
+// ignored discards the passes it receives: a scan tracks passes only with a receiver.
+type ignored struct{}
 
-func (forgetful) Passed(context.Context, scan.Pass) {}
+func (ignored) Passed(context.Context, scan.Pass) {}
 
 // BenchmarkFleet is a round over 150,000 pods with 3,000 images in 1,000 namespaces that
 // are proved already, at 10 pages a second.

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -18,11 +19,13 @@ type Kind struct {
 	Resource string `json:"resource"`
 	// Namespaced: its objects are in namespaces.
 	Namespaced bool `json:"namespaced,omitempty"`
+	// IsOfFiles: its objects are in no other version, and Resource may be unknown.
+	IsOfFiles bool `json:"-"`
 }
 
 // String returns resource.version.group.
 func (k Kind) String() string {
-	return strings.TrimSuffix(k.Resource+"."+k.Version+"."+k.Group, ".")
+	return strings.TrimSuffix(cmp.Or(k.Resource, k.Kind)+"."+k.Version+"."+k.Group, ".")
 }
 
 // Page is a part of a list.
@@ -81,8 +84,8 @@ type Policies interface {
 	Changed() <-chan struct{}
 }
 
-// Forgetter receives the end of each pass, to remove results of deleted objects.
-type Forgetter interface {
+// PassReceiver receives the end of each pass, to remove results of deleted objects.
+type PassReceiver interface {
 	// Passed is called when all objects of a kind were listed, from the first page to the last.
 	// Results of the kind for other objects, from before the pass began, belong to deleted
 	// objects.

@@ -56,7 +56,7 @@ func (l *lease) saved() scan.Position {
 	return p
 }
 
-// changes tell of policies.
+// changes reports changes of policies.
 type changes struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -106,8 +106,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestRounds: a round comes at the start, at the interval, and when what is decided by
-// changes: about what the change concerns, where that can be told.
+// TestRounds: a round runs at the start, at the interval, and when policies or trust change: for
+// the affected kinds, where they are known.
 func TestRounds(t *testing.T) {
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
 	w.add(t, pods, pod("shop", "a", "nginx"))
@@ -135,20 +135,20 @@ func TestRounds(t *testing.T) {
 			expect("a policy came: its kinds", "configmaps/")
 			w.replace(t, told, one)
 			pass(10 * time.Second)
-			expect("a policy went: its results are to go, and nobody else speaks of pods")
+			expect("a policy went: its results are to go, and no other policy matches pods")
 			w.replace(t, told, excepted)
 			pass(10 * time.Second)
 			expect("an exception may concern everything", "configmaps/")
 			w.state.ReplaceProver(other{w.env.Prover})
 			pass(time.Minute)
-			expect("the trust changed, of which nobody tells", "configmaps/")
+			expect("the trust changed, without a notification", "configmaps/")
 			pass(5 * time.Minute)
 			expect("nothing changes")
 			pass(5 * time.Minute)
 			expect("the interval", "configmaps/")
 			again <- struct{}{}
 			pass(time.Second)
-			expect("somebody asked for one", "configmaps/")
+			expect("a request for one", "configmaps/")
 			pass(9 * time.Minute)
 			expect("once")
 			pass(2 * time.Minute)
@@ -162,9 +162,9 @@ type other struct{ gate.Prover }
 
 func (other) Generation() string { return "another" }
 
-// TestPartialRoundsDoNotPutOffWholeOnes: policies that change again and again do not keep
+// TestPartialRoundsDoNotDelayFullOnes: policies that change again and again do not keep
 // everything from being looked at.
-func TestPartialRoundsDoNotPutOffWholeOnes(t *testing.T) {
+func TestPartialRoundsDoNotDelayFullOnes(t *testing.T) {
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
 	w.add(t, pods, pod("shop", "a", "nginx"))
 	w.add(t, configMaps)
@@ -192,8 +192,8 @@ func TestPartialRoundsDoNotPutOffWholeOnes(t *testing.T) {
 	}
 }
 
-// TestResume: who leads next goes on where results are kept, loses nothing, and does not
-// begin anew.
+// TestResume: the next leader continues at the last kept results, loses none, and does not start
+// over.
 func TestResume(t *testing.T) {
 	const all = 40
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
@@ -213,7 +213,7 @@ func TestResume(t *testing.T) {
 		looked := w.count()
 		at := 0
 		if _, err := fmt.Sscan(p.Continue, &at); err != nil || at > looked-30/5 || at < looked-40/5-2 {
-			t.Errorf("after %d objects the position is %s: what was handed over in the last 30 s may be lost", looked, p.Continue)
+			t.Errorf("after %d objects the position is %s: results of the last 30 s may be lost", looked, p.Continue)
 		}
 		w.listed = nil
 		led(t, w, o, func() { pass(5 * time.Minute) })
@@ -227,7 +227,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("at the end %+v", p)
 		}
 		if len(w.passed) != 0 {
-			t.Error("who saw only the rest of a list knows of nothing that it is gone")
+			t.Error("a partial list reports objects as gone")
 		}
 		w.listed = nil
 		led(t, w, o, func() { pass(time.Minute) })
@@ -237,7 +237,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestNewLeaderNoticesChanges: what changed while nobody led starts a round.
+// TestNewLeaderNoticesChanges: a change without a leader starts a round.
 func TestNewLeaderNoticesChanges(t *testing.T) {
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
 	w.add(t, pods, pod("shop", "a", "nginx"))
@@ -283,7 +283,7 @@ func TestTroubles(t *testing.T) {
 			}
 		})
 		if len(w.failed) == 0 {
-			t.Error("nobody was told")
+			t.Error("no failure is reported")
 		}
 	})
 }
@@ -322,8 +322,8 @@ func TestControllerOptions(t *testing.T) {
 	}{
 		{"the least", scan.ControllerOptions{Policies: &changes{}, Memory: &lease{}, Interval: time.Minute}, true},
 		{"too often", scan.ControllerOptions{Policies: &changes{}, Memory: &lease{}, Interval: time.Second}, false},
-		{"nobody tells of changes", scan.ControllerOptions{Memory: &lease{}}, false},
-		{"nobody remembers", scan.ControllerOptions{Policies: &changes{}}, false},
+		{"no source of changes", scan.ControllerOptions{Memory: &lease{}}, false},
+		{"no memory", scan.ControllerOptions{Policies: &changes{}}, false},
 		{"settles before it began", scan.ControllerOptions{Policies: &changes{}, Memory: &lease{}, Settled: -1}, false},
 	} {
 		if _, err := scan.NewController(s, row.o); (err == nil) != row.ok {

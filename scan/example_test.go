@@ -36,7 +36,7 @@ func Example() {
 		panic(err)
 	}
 	scanner, err := scan.New(scan.Options{
-		Cluster: scan.NewFiles([]workload.Object{object}), Decider: decider, State: view, Namespaces: labelled{}, Observer: &watching{},
+		Cluster: scan.NewFiles([]workload.Object{object}, nil), Decider: decider, State: view, Namespaces: labelled{}, Observer: &watching{},
 	})
 	if err != nil {
 		panic(err)

@@ -18,11 +18,14 @@ type Files struct {
 
 var _ Cluster = (*Files)(nil)
 
-// NewFiles creates Files of objects.
-func NewFiles(objects []workload.Object) *Files {
+// NewFiles creates Files of objects. The resource of a kind that is not in kinds is unknown.
+func NewFiles(objects []workload.Object, kinds []constraint.Resource) *Files {
 	f := &Files{objects: map[Kind][]workload.Object{}}
 	for _, o := range objects {
-		kind := Kind{Group: o.Group(), Version: o.Version(), Kind: o.Kind(), Resource: constraint.NameOf(o.Kind()), Namespaced: o.Namespace() != ""}
+		kind := Kind{Group: o.Group(), Version: o.Version(), Kind: o.Kind(), Namespaced: o.Namespace() != "", IsOfFiles: true}
+		if i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }); i >= 0 {
+			kind.Resource = kinds[i].Name
+		}
 		i := slices.IndexFunc(f.kinds, func(k Kind) bool { return k.Group == kind.Group && k.Version == kind.Version && k.Kind == kind.Kind })
 		if i < 0 {
 			f.kinds = append(f.kinds, kind)

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// diary is a Follower that keeps what rounds tell it.
+// diary is a Follower that records the calls of rounds.
 type diary struct {
 	mu     sync.Mutex
 	heard  []string
@@ -55,8 +55,8 @@ func (d *diary) fall(kind scan.Kind) {
 	d.fell = make(chan struct{})
 }
 
-// says returns what was heard since.
-func (d *diary) says() []string {
+// calls returns the calls since the last time.
+func (d *diary) calls() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	heard := d.heard
@@ -64,8 +64,8 @@ func (d *diary) says() []string {
 	return heard
 }
 
-// TestFollowerIsTold: what each list begins with, where it is complete.
-func TestFollowerIsTold(t *testing.T) {
+// TestFollowerCalls: the start of each list, where it is complete.
+func TestFollowerCalls(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		before func() func(scan.Kind, string) error
@@ -101,14 +101,14 @@ func TestFollowerIsTold(t *testing.T) {
 		d := &diary{}
 		w.options.Follower = d
 		w.round(t)
-		if got := d.says(); !slices.Equal(got, row.want) {
-			t.Errorf("%s: told %q, want %q", row.reason, got, row.want)
+		if got := d.calls(); !slices.Equal(got, row.want) {
+			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
 		}
 	}
 }
 
-// TestCatchingUp: kinds that fell behind are listed again, soon and not all the time; who
-// begins to follow has to list everything, also where a round was just done.
+// TestCatchingUp: kinds that fell behind are listed again, soon and not all the time; a new
+// follower has to list everything, also where a round was just done.
 func TestCatchingUp(t *testing.T) {
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""), labelPolicy("of-maps", "ConfigMap", ""))
 	w.add(t, pods, pod("shop", "a", "nginx"))
@@ -118,7 +118,7 @@ func TestCatchingUp(t *testing.T) {
 			w.options.Follower = nil
 			memory, told := &lease{}, &changes{}
 			o := scan.ControllerOptions{Policies: told, Memory: memory}
-			led(t, w, o, func() { pass(time.Minute) }) // somebody made a round
+			led(t, w, o, func() { pass(time.Minute) }) // a round without a follower
 			if memory.saved().Ended.IsZero() {
 				t.Fatal("the round is not done")
 			}

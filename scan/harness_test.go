@@ -129,7 +129,7 @@ func (k *kept) count() int {
 	return len(k.decided)
 }
 
-// watching is an observer that keeps what it is told.
+// watching is an observer that records its calls.
 type watching struct {
 	mu      sync.Mutex
 	ended   []scan.Summary
@@ -200,12 +200,12 @@ func newWorld(t testing.TB, policies ...string) *world {
 	view := scan.NewView(w.state)
 	w.gate = testkit.Must(gate.New(gate.Config{Registries: h, State: view}))(t)
 	w.options = scan.Options{
-		Cluster: w.stub, Decider: w.gate, State: view, Namespaces: labelled{}, Observer: w.watching, Sinks: []report.Sink{w.kept}, Forgetter: w,
+		Cluster: w.stub, Decider: w.gate, State: view, Namespaces: labelled{}, Observer: w.watching, Sinks: []report.Sink{w.kept}, Passes: w,
 	}
 	return w
 }
 
-// Passed implements scan.Forgetter.
+// Passed implements scan.PassReceiver.
 func (w *world) Passed(_ context.Context, p scan.Pass) { w.passed = append(w.passed, p) }
 
 func (w *world) set(t testing.TB, policies ...string) *set.Set {

@@ -35,7 +35,7 @@ var _ gate.Registries = (*Pacer)(nil)
 // NewPacer creates a Pacer of registries, with so many requests a second, and as many in parallel.
 func NewPacer(of gate.Registries, perSecond float64) (*Pacer, error) {
 	if of == nil || perSecond <= 0 {
-		return nil, errors.New("scan: registries and a rate of more than nothing are required")
+		return nil, errors.New("scan: registries are required, and the rate must be positive")
 	}
 	return &Pacer{of: of, limiter: rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond))), now: time.Now, silent: map[string]silence{}}, nil
 }

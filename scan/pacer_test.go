@@ -65,7 +65,7 @@ func TestCalm(t *testing.T) {
 			{"another is", 0, "two.example/a:1", nil, true},
 			{"after a while it is, too", time.Minute, "one.example/b:1", nil, true},
 			{"and has answered", 0, "one.example/b:1", nil, true},
-			{"what is not there is an answer", 0, "one.example/b:1", &image.Error{Kind: image.NotFound, Op: "resolve", On: "x", Err: errors.New("404")}, true},
+			{"not found is an answer", 0, "one.example/b:1", &image.Error{Kind: image.NotFound, Op: "resolve", On: "x", Err: errors.New("404")}, true},
 			{"so it is asked for the next", 0, "one.example/c:1", nil, true},
 		} {
 			timer := time.NewTimer(row.after + time.Second)
@@ -77,7 +77,7 @@ func TestCalm(t *testing.T) {
 				t.Errorf("%s: asked %t, %v", row.reason, q.asked > before, err)
 			}
 			if errors.Is(row.err, away) && image.KindOf(err) != image.Unavailable {
-				t.Errorf("%s: %v is not could-not-look", row.reason, err)
+				t.Errorf("%s: %v is not unavailable", row.reason, err)
 			}
 		}
 	})

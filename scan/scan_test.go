@@ -25,13 +25,13 @@ func TestRound(t *testing.T) {
 	w.add(t, pods, pod("shop", "good", signed.Name), pod("shop", "bad", unsigned.Name), static, pod("skipped", "bad", unsigned.Name))
 	w.add(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"plain"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"labelled","labels":{"team":"a"}}}`)
-	w.add(t, deployments, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"nobody-asks"}}`)
+	w.add(t, deployments, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"not-matched"}}`)
 	w.options.Excluded = []string{"skip*"}
 	summary := w.round(t)
 	want := map[string]gate.Result{
 		"Pod shop/good": gate.Allow, "Pod shop/bad": gate.Deny, "Pod kube-system/static": gate.Deny,
 		"ConfigMap shop/plain": gate.Deny, "ConfigMap shop/labelled": gate.Allow,
-		"Deployment shop/nobody-asks": gate.Unchecked, // its template would be asked about
+		"Deployment shop/not-matched": gate.Unchecked, // its template would be asked about
 	}
 	if got := w.answers(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -46,9 +46,9 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// TestTagsAreHeldAgainstNobody: a tag that would be pinned on its way in is no reason to
-// deny what came before there was somebody to pin it.
-func TestTagsAreHeldAgainstNobody(t *testing.T) {
+// TestUnpinnedTagsAreNoDenial: a tag that would be pinned at admission is no reason to deny an
+// object that is older than the gateway.
+func TestUnpinnedTagsAreNoDenial(t *testing.T) {
 	w := newWorld(t, strings.Replace(signedPolicy, "verifyImages:\n    - ", "verifyImages:\n    - mutateDigest: true\n      verifyDigest: true\n      ", 1))
 	signed := testkit.Must(w.env.Signed("app"))(t)
 	w.add(t, pods, pod("shop", "tagged", signed.Name), pod("shop", "pinned", signed.ByDigest()))
@@ -72,7 +72,7 @@ func TestUnscanned(t *testing.T) {
 		said = append(said, r.Policy.Name)
 	}
 	if !slices.Equal(said, []string{"only"}) {
-		t.Errorf("said something: %v", said)
+		t.Errorf("these rules have results: %v", said)
 	}
 	left := testkit.Must(w.options.State.LeftOut(t.Context()))(t)
 	if len(left) != 2 || !strings.Contains(left[0].Why, "background") || !strings.Contains(left[1].Why, "reads the requester") {
@@ -121,8 +121,8 @@ func TestImagesAreProvedOnce(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a rule that selects by the labels of a namespace cannot be evaluated where
-// nobody knows them, and that is no pass.
+// TestNamespaces: a rule that selects by the labels of a namespace cannot be evaluated where they
+// are unknown, and that is no pass.
 func TestNamespaces(t *testing.T) {
 	selecting := strings.Replace(labelPolicy("p", "Pod", ""), `kinds: ["Pod"]`, `kinds: ["Pod"], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}`, 1)
 	w := newWorld(t, selecting)
@@ -134,7 +134,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestKinds: what is listed follows from what policies match.
+// TestKinds: the listed kinds follow from those that policies match.
 func TestKinds(t *testing.T) {
 	old := deployments
 	old.Version = "v1beta1"
@@ -221,7 +221,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %d objects, passed %v", row.reason, w.count(), w.passed)
 		}
 		if row.passed && (!w.passed[0].Has("uid-shop-e") || w.passed[0].Has("uid-shop-x")) {
-			t.Errorf("%s: the pass does not know what is there", row.reason)
+			t.Errorf("%s: the pass lacks existing objects", row.reason)
 		}
 		if refused := row.looked == 0; refused != (len(summary.Refused) == 1) || refused == summary.Complete() {
 			t.Errorf("%s: %+v", row.reason, summary)
@@ -259,9 +259,9 @@ func TestOptionsAreRequired(t *testing.T) {
 // unselective is a rule about images that names no kinds, as one of flags.
 type unselective struct{ policy.Rule }
 
-// TestAPolicyThatNamesNoKindsSpeaksOfPods: with nothing listed, nothing would be held
+// TestAPolicyWithoutKindsMatchesPods: with nothing listed, nothing would be held
 // against anything.
-func TestAPolicyThatNamesNoKindsSpeaksOfPods(t *testing.T) {
+func TestAPolicyWithoutKindsMatchesPods(t *testing.T) {
 	w := newWorld(t)
 	of := testkit.Must(w.env.Policy(signedPolicy))(t)
 	of.Targets = nil

@@ -32,9 +32,9 @@ type Options struct {
 	// backpressure; may be nil.
 	Sinks  []report.Sink
 	Keeper Keeper
-	// Forgetter may be nil, and so may the Follower.
-	Forgetter Forgetter
-	Follower  Follower
+	// Passes receives the end of each pass. It may be nil, and so may the Follower.
+	Passes   PassReceiver
+	Follower Follower
 	// Excluded are patterns for excluded namespaces; may be empty.
 	Excluded []string
 	// Busy reports whether admission requests are queued, so that the next page should wait; nil
@@ -210,8 +210,8 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 		}
 		r.reached(r.position)
 	}
-	if whole && len(pass.seen) < maxSeen && r.options.Forgetter != nil {
-		r.options.Forgetter.Passed(ctx, *pass)
+	if whole && len(pass.seen) < maxSeen && r.options.Passes != nil {
+		r.options.Passes.Passed(ctx, *pass)
 	}
 	return nil
 }
@@ -267,7 +267,7 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 	clear(r.labels)
 	requests := make([]gate.Request, 0, len(objects))
 	for _, object := range objects {
-		if r.options.Forgetter != nil && len(pass.seen) < maxSeen {
+		if r.options.Passes != nil && len(pass.seen) < maxSeen {
 			pass.seen[uidOf(object)] = struct{}{}
 		}
 		if r.excluded(kind, object) {
@@ -343,7 +343,9 @@ func (r *round) request(ctx context.Context, kind Kind, object workload.Object) 
 	}
 	s := &request.Subject
 	s.Operation, s.Time = "CREATE", r.options.Now()
-	s.Request = policy.RequestOf(map[string]any{"resource": resourceOf(kind), "requestResource": resourceOf(kind)})
+	if kind.Resource != "" {
+		s.Request = policy.RequestOf(map[string]any{"resource": resourceOf(kind), "requestResource": resourceOf(kind)})
+	}
 	switch {
 	case isNamespace(kind):
 		s.NamespaceLabels, s.NamespaceKnown = metadata(object).Member("labels").Texts(), true
@@ -391,9 +393,4 @@ func annotation(object workload.Object, name string) string {
 // uidOf returns a copy of the UID, which does not retain the object's whole text.
 func uidOf(object workload.Object) string {
 	return strings.Clone(metadata(object).Member("uid").Text())
-}
-
-// resourceOf names the resource of a kind, as a request does.
-func resourceOf(kind Kind) map[string]any {
-	return map[string]any{"group": kind.Group, "version": kind.Version, "resource": kind.Resource}
 }

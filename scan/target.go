@@ -59,7 +59,7 @@ func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 	byVersion := slices.SortedStableFunc(slices.Values(targets), func(a, b policy.Target) int { return cmp.Compare(patterned(a), patterned(b)) })
 	for _, t := range byVersion {
 		for _, k := range served { // of each resource, the version that is preferred comes first
-			if means(t, k) && !slices.ContainsFunc(found, func(f Kind) bool { return f.Group == k.Group && f.Resource == k.Resource && means(t, f) }) {
+			if means(t, k) && !slices.ContainsFunc(found, func(f Kind) bool { return f.sameObjects(k) && means(t, f) }) {
 				found = append(found, k)
 			}
 		}
@@ -68,10 +68,15 @@ func kindsMeant(targets []policy.Target, served []Kind) []Kind {
 	return found
 }
 
+// sameObjects reports whether two kinds are versions of one, whose objects an API server has in both.
+func (k Kind) sameObjects(other Kind) bool {
+	return !k.IsOfFiles && k.Group == other.Group && k.Resource == other.Resource || k == other
+}
+
 // means reports whether a target may match the objects of a kind. A pattern for kinds does not
 // match kinds that clusters write continuously, such as events.
 func means(t policy.Target, k Kind) bool {
-	return wildcard.Match(t.Kind, k.Kind) && wildcard.Match(t.Group, k.Group) && wildcard.Match(t.Version, k.Version) &&
+	return wildcard.Match(t.Kind, k.Kind) && wildcard.Match(t.Group, k.Group) && (k.IsOfFiles || wildcard.Match(t.Version, k.Version)) &&
 		(!wildcard.Contains(t.Kind) || !restless(k))
 }
 
@@ -94,7 +99,8 @@ func restless(k Kind) bool {
 
 // order is the fixed order of kinds in a round.
 func order(a, b Kind) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Version, b.Version))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 }
 
 func rank(k Kind) int {
@@ -124,4 +130,9 @@ func changed(before, now *set.Set) []*policy.Policy {
 		}
 	}
 	return all
+}
+
+// resourceOf names the resource of a kind, as a request does.
+func resourceOf(kind Kind) map[string]any {
+	return map[string]any{"group": kind.Group, "version": kind.Version, "resource": kind.Resource}
 }

@@ -28,7 +28,7 @@ func TestFulcioExtension(t *testing.T) {
 		{"a name in other letters", "RUNNERENVIRONMENT", arc + "11"},
 		{"cosign's name, with blanks", "GitHub Workflow Ref", arc + "6"},
 		{"the issuer is the newer one", "issuer", arc + "8"},
-		{"a name that nobody knows", "workflow", ""},
+		{"an unknown name", "workflow", ""},
 		{"no name", "", ""},
 	}
 	for _, test := range tests {
@@ -39,8 +39,8 @@ func TestFulcioExtension(t *testing.T) {
 	}
 }
 
-// TestAdmitsSays: a rejection by time says what was asked for.
-func TestAdmitsSays(t *testing.T) {
+// TestAdmitsExpectation: a rejection by time has the expected time.
+func TestAdmitsExpectation(t *testing.T) {
 	from, until := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
 		authority verify.Authority
@@ -57,7 +57,7 @@ func TestAdmitsSays(t *testing.T) {
 	}
 }
 
-// TestNestedExpression: what is anchored is nested deeper than what was written, and may
+// TestNestedExpression: the anchored expression is nested deeper than the written one, and may
 // be too deep only then. Nothing is matched by half an expression.
 func TestNestedExpression(t *testing.T) {
 	nested := func(depth int) string { return strings.Repeat("(", depth) + "a" + strings.Repeat(")", depth) }

@@ -153,12 +153,12 @@ func TestValidate(t *testing.T) {
 		case test.want == "" && err != nil:
 			t.Errorf("%s: refused: %v", test.reason, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "release")):
-			t.Errorf("%s: got %v, want a refusal that names the authority and says %q", test.reason, err, test.want)
+			t.Errorf("%s: got %v, want a refusal that contains the authority and %q", test.reason, err, test.want)
 		}
 	}
 }
 
-// TestHash: every term changes the hash, and what is no term does not.
+// TestHash: every term changes the hash, and other fields do not.
 func TestHash(t *testing.T) {
 	base := func() verify.Authority {
 		return verify.Authority{
@@ -262,8 +262,8 @@ func TestAdmits(t *testing.T) {
 	}
 }
 
-// TestAdmitsRetired: whoever a certificate is for, what its key signed after it was retired
-// is not believed.
+// TestAdmitsRetired: a signature after the retirement of its key is not accepted, for any
+// certificate.
 func TestAdmitsRetired(t *testing.T) {
 	lost, kept := &x509.Certificate{PublicKey: ed25519.PublicKey(make([]byte, 32))}, &x509.Certificate{PublicKey: ed25519.PublicKey(bytes.Repeat([]byte{1}, 32))}
 	strange := &x509.Certificate{PublicKey: "of a kind that Go cannot write", RawSubjectPublicKeyInfo: []byte("as it was written")}
@@ -279,11 +279,11 @@ func TestAdmitsRetired(t *testing.T) {
 	}{
 		{"at the end", lost, time.Time{}, end, ""},
 		{"after the end", lost, time.Time{}, end.Add(1), verify.OutsideValidity},
-		{"whenever, and nobody says when", lost, time.Time{}, time.Time{}, verify.NoTimestamp},
+		{"at an unknown time", lost, time.Time{}, time.Time{}, verify.NoTimestamp},
 		{"an authority that ends earlier by itself", lost, end.Add(-1), end, verify.OutsideValidity},
 		{"an authority that ends later by itself", lost, end.Add(2), end.Add(1), verify.OutsideValidity},
 		{"another key", kept, time.Time{}, end.Add(1), ""},
-		{"another key, and nobody says when", kept, time.Time{}, time.Time{}, ""},
+		{"another key, at an unknown time", kept, time.Time{}, time.Time{}, ""},
 		{"a key", nil, time.Time{}, time.Time{}, ""},
 		{"a key that Go cannot write", strange, time.Time{}, end.Add(1), verify.OutsideValidity},
 	} {
@@ -387,7 +387,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// says is a verifier that tells its name; dispatching is all that is tested.
+// says is a verifier that returns its name; only the dispatch is tested.
 type says string
 
 func (s says) Verify(context.Context, image.Pinned, attest.Evidence, verify.Authority) (verify.Fact, error) {
@@ -403,11 +403,11 @@ func TestByFormat(t *testing.T) {
 	_, err = verifiers.Verify(t.Context(), image.Pinned{}, attest.Evidence{Format: attest.Notation, Origin: attest.Origin{Via: "v"}}, verify.Authority{Name: "a"})
 	rejection, ok := errors.AsType[*verify.Rejection](err)
 	if !ok || rejection.Code != verify.WrongFormat || rejection.Authority != "a" || rejection.Origin.Via != "v" {
-		t.Errorf("evidence that nobody reads: got %v, want a rejection", err)
+		t.Errorf("evidence without a verifier: got %v, want a rejection", err)
 	}
 }
 
-// An authority is hashed by what it means: a rotated key makes another hash.
+// The hash of an authority covers its meaning: a rotated key makes another hash.
 func Example() {
 	authority := verify.Authority{Name: "release", Key: &verify.Key{Ref: "awskms:///alias/release", PEM: []byte("first version")}}
 	before, _ := authority.Hash()

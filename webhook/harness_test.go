@@ -45,7 +45,7 @@ func (a authority) pool() *x509.CertPool {
 	return pool
 }
 
-// leaf signs a certificate for a common name; usage says for what.
+// leaf signs a certificate for a common name and an extended key usage.
 func (a authority) leaf(t testing.TB, name string, usage x509.ExtKeyUsage) *tls.Certificate {
 	t.Helper()
 	certificate, key := sign(t, &x509.Certificate{
@@ -171,7 +171,7 @@ func start(t *testing.T, endpoints map[string]Endpoint, change func(*Server), wi
 	return f
 }
 
-// wait stops the server and returns what Run said.
+// wait stops the server and returns the result of Run.
 func (f *fixture) wait() error {
 	f.stop()
 	err := <-f.returned

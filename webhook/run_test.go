@@ -150,7 +150,7 @@ func TestAbruptEndLosesRequests(t *testing.T) {
 	}
 }
 
-func TestDrainFinishesWhatIsAtWork(t *testing.T) {
+func TestDrainFinishesRequests(t *testing.T) {
 	handler, release := make(chan struct{}), make(chan struct{})
 	f := start(t, map[string]Endpoint{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		close(handler)
@@ -186,7 +186,7 @@ func TestDrainFinishesWhatIsAtWork(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhatItCannotDo(t *testing.T) {
+func TestRunReportsErrors(t *testing.T) {
 	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	again, err := New(f.server.config)
 	if err != nil {

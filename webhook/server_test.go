@@ -46,7 +46,7 @@ func TestProtocols(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.ProtoMajor != c.major || body != "here" || response.Version != c.version {
-				t.Errorf("HTTP/%d over %s said %q", response.ProtoMajor, tls.VersionName(response.Version), body)
+				t.Errorf("HTTP/%d over %s answered %q", response.ProtoMajor, tls.VersionName(response.Version), body)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestCallers(t *testing.T) {
 	} {
 		for _, http2 := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%s/http2=%t", c.reason, c.endpoint, http2), func(t *testing.T) {
-				// Shown whatever the server says it accepts, as an attacker would.
+				// Sent for any accepted authorities, as an attacker would.
 				shown := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 					if c.shown == nil {
 						return &tls.Certificate{}, nil
@@ -243,13 +243,13 @@ func TestTooManyConnections(t *testing.T) {
 		t.Error("a second connection was let in")
 	}
 	if _, body, err := get(t, inside, f.url("/mutate")); err != nil || body != "here" {
-		t.Errorf("who was in: %q, %v", body, err)
+		t.Errorf("a client that was in: %q, %v", body, err)
 	}
 }
 
-// TestStrangersLeaveRoomForRequests: whoever has as many requests behind an endpoint as it can,
-// that of another address gets in; one that is turned away holds nothing, nor one that ended.
-func TestStrangersLeaveRoomForRequests(t *testing.T) {
+// TestAddressesShareRequestSlots: while one address has as many requests behind an endpoint as
+// it can, one of another address is admitted. A rejected or ended request holds no slot.
+func TestAddressesShareRequestSlots(t *testing.T) {
 	hold := make(chan struct{})
 	server, err := New(Config{
 		Address: "127.0.0.1:0", Plain: "127.0.0.1:0", Certificates: fixed{}, Metrics: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
@@ -340,21 +340,21 @@ func opening(host string, n int) []string {
 	return list
 }
 
-// TestStrangersKeepNobodyOut: whoever opens as many connections as it can from its
-// addresses, another one is let in, and is not put out again.
-func TestStrangersKeepNobodyOut(t *testing.T) {
+// TestAddressesShareConnections: one client opens as many connections as it can from its
+// addresses. Another client is admitted, and is not dropped again.
+func TestAddressesShareConnections(t *testing.T) {
 	const server = "10.0.0.1"
 	for _, c := range []struct {
 		reason        string
-		before, after []string // who opens connections before the API server does, and then again
+		before, after []string // addresses that connect before the API server does, and then again
 		wants, has    int
 	}{
-		{"nobody else is there", nil, nil, 12, 8},
-		{"a stranger had all", opening("10.244.0.9", 100), nil, 3, 3},
-		{"a stranger of IPv6 had all", opening("fd00::9", 100), nil, 3, 3},
-		{"a stranger comes back, again and again", opening("10.244.0.9", 100), opening("10.244.0.9", 100), 3, 3},
-		{"two strangers", slices.Concat(opening("10.244.0.9", 9), opening("10.244.0.8", 9)), opening("10.244.0.8", 9), 2, 2},
-		{"a stranger who comes later has no more than its part", nil, opening("10.244.0.9", 100), 8, 4},
+		{"no other client", nil, nil, 12, 8},
+		{"another client had all", opening("10.244.0.9", 100), nil, 3, 3},
+		{"another IPv6 client had all", opening("fd00::9", 100), nil, 3, 3},
+		{"another client comes back, again and again", opening("10.244.0.9", 100), opening("10.244.0.9", 100), 3, 3},
+		{"two other clients", slices.Concat(opening("10.244.0.9", 9), opening("10.244.0.8", 9)), opening("10.244.0.8", 9), 2, 2},
+		{"a later client has no more than its part", nil, opening("10.244.0.9", 100), 8, 4},
 		{"one that wants all has its part", opening("10.244.0.9", 100), nil, 8, 4},
 	} {
 		a := &arrivals{from: slices.Concat(c.before, opening(server, c.wants), c.after)}
@@ -374,9 +374,9 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWhoLeavesMakesRoom: a connection counts until it is closed, and closing it twice
+// TestClosedConnectionsMakeRoom: a connection counts until it is closed, and closing it twice
 // makes room once.
-func TestWhoLeavesMakesRoom(t *testing.T) {
+func TestClosedConnectionsMakeRoom(t *testing.T) {
 	l := LimitConnections(&arrivals{from: opening("10.0.0.1", 3)}, 1)
 	first, err := l.Accept()
 	if err != nil {
@@ -395,7 +395,7 @@ func TestWhoLeavesMakesRoom(t *testing.T) {
 	}
 }
 
-// TestWithoutEndpoints: a process that answers nobody listens for probes alone.
+// TestWithoutEndpoints: a process without endpoints listens for probes alone.
 func TestWithoutEndpoints(t *testing.T) {
 	for _, endpoints := range []map[string]Endpoint{nil, {"/mutate": {Handler: saying("here")}}} {
 		f := start(t, endpoints, nil)
@@ -431,8 +431,8 @@ func TestErrorLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotFillTheLog: who may not enter is told of, and not each time.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
+// TestRejectionsDoNotFillTheLog: a rejected client is logged, but not each time.
+func TestRejectionsDoNotFillTheLog(t *testing.T) {
 	callers, err := NewCallers(newAuthority(t, "callers").pem())
 	if err != nil {
 		t.Fatal(err)
@@ -449,7 +449,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		w := httptest.NewRecorder()
 		server.endpoints.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil))
 		if w.Code != http.StatusForbidden {
-			t.Fatalf("a stranger is answered %d", w.Code)
+			t.Fatalf("a rejected client is answered %d", w.Code)
 		}
 	}
 	if lines := strings.Count(to.String(), "client rejected"); lines < lineBurst || lines > lineBurst+5 {

@@ -20,7 +20,7 @@ func TestReadDocuments(t *testing.T) {
 		"an object":      {"any document will do", `{"apiVersion":"v1","kind":"Pod"}`, []string{"test.json, document 1"}, ""},
 		"a list of them": {"is one document", `{"apiVersion":"v1","kind":"List","items":[{"kind":"Pod"},{"kind":"Pod"}]}`, []string{"test.json, document 1"}, ""},
 		"odd members":    {"none has a meaning", `{"kind":1,"apiVersion":[],"metadata":"x"}`, []string{"test.json, document 1"}, ""},
-		"nothing":        {"whoever made it failed", "", nil, "there is no document"},
+		"nothing":        {"the program that wrote it failed", "", nil, "there is no document"},
 		"null":           {"the same", "null\n", nil, "there is no document"},
 		"text":           {"no object", "FROM nginx\n", nil, "want an object, got text"},
 		"list":           {"no object", `["a"]`, nil, "want an object, got a list"},

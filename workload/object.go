@@ -113,6 +113,9 @@ func (o Object) Content() map[string]any {
 	return o.content
 }
 
+// JSON returns the object's text, in which numbers are as written; empty for the zero Object.
+func (o Object) JSON() []byte { return []byte(o.about().text) }
+
 // Size is the length of its text, in bytes; 0 for none.
 func (o Object) Size() int { return len(o.about().text) }
 

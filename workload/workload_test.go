@@ -94,7 +94,7 @@ func TestExtractOddShapes(t *testing.T) {
 		"null containers":    {"null is absent", `{apiVersion: v1, kind: Pod, spec: {containers: null}}`, 0, ""},
 		"config map":         {"no pod specification", `{apiVersion: v1, kind: ConfigMap, data: {spec: x}}`, 0, ""},
 		"service":            {"its spec is another", `{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`, 0, ""},
-		"empty in template":  {"somebody else fills it in", `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a, image: ""}]}}}}`, 0, ""},
+		"empty in template":  {"another program sets it", `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a, image: ""}]}}}}`, 0, ""},
 		"blank in template":  {"a blank is a known placeholder", `{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a, image: " "}]}}}}`, 0, ""},
 		"empty in Pod":       {"nobody fills it in", `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a, image: ""}]}}`, 0, `/spec/containers/0/image: container "a" has no image`},
 		"absent in Pod":      {"nobody fills it in", `{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}`, 0, `container "a" has no image`},

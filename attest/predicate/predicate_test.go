@@ -17,8 +17,8 @@ func statement(predicateType, body string) attest.Statement {
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// row is one predicate and what it is read as; the refusing rows differ from an
-// accepting one in the one thing that their reason names.
+// row is one predicate and its expected reading; the refusing rows differ from an accepting one in
+// the one thing that their reason names.
 type row struct {
 	reason string
 	uri    string
@@ -35,7 +35,7 @@ func check[T any](t *testing.T, parse func(attest.Statement) (T, error), rows []
 			switch {
 			case row.err != "":
 				if err == nil || !strings.Contains(err.Error(), row.err) {
-					t.Errorf("got %+v, error %v; want an error that says %q", got, err, row.err)
+					t.Errorf("got %+v, error %v; want an error with %q", got, err, row.err)
 				}
 			case err != nil:
 				t.Error(err)
@@ -67,7 +67,7 @@ func TestParseProvenance(t *testing.T) {
 	want02.Finished, want02.Materials = noon, []predicate.Material{git("sha1"), base}
 	check(t, predicate.ParseProvenance, []row{
 		{"v1", attest.PredicateSLSAv1, v1, want1, ""},
-		{"v0.2, whose source is among the materials too", attest.PredicateSLSAv02, v02, want02, ""},
+		{"v0.2, with its source among the materials too", attest.PredicateSLSAv02, v02, want02, ""},
 		{"v1 under the type of v0.2", attest.PredicateSLSAv02, v1, nil, "no builder id"},
 		{"v1 without builder", attest.PredicateSLSAv1, strings.Replace(v1, `"id":"https://example.com/builder"`, "", 1), nil, "no builder id"},
 		{"v0.2 without build type", attest.PredicateSLSAv02, strings.Replace(v02, `"buildType"`, `"type"`, 1), nil, "no build type"},
@@ -250,7 +250,7 @@ func TestHalfRead(t *testing.T) {
 	license := `{"spdxVersion":"SPDX-2.3","packages":[{"licenseConcluded":"NONE","licenseDeclared":"Zlib"},{"licenseConcluded":"","licenseDeclared":"MIT"}]}`
 	bill, err := predicate.ParseBillOfMaterials(statement(attest.PredicateSPDX, license))
 	if err != nil || len(bill.Components) != 2 || !reflect.DeepEqual(bill.Components[0].Licenses, []string{"Zlib"}) || !reflect.DeepEqual(bill.Components[1].Licenses, []string{"MIT"}) {
-		t.Errorf("got %+v, %v; want the licences that are said", bill, err)
+		t.Errorf("got %+v, %v; want the declared licences", bill, err)
 	}
 	unnamed := statement(attest.PredicateSLSAv02, `{"builder":{"id":"b"},"buildType":"t","materials":[{"digest":{"sha1":"abc"}}]}`)
 	if p, err := predicate.ParseProvenance(unnamed); err != nil || len(p.Materials) != 1 {

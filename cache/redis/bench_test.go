@@ -24,8 +24,8 @@ func BenchmarkRecall(b *testing.B) {
 	}
 }
 
-// BenchmarkRecallResting is what a server that is down costs whoever asks.
-func BenchmarkRecallResting(b *testing.B) {
+// BenchmarkRecallUnavailable measures a lookup while the server is down.
+func BenchmarkRecallUnavailable(b *testing.B) {
 	s := start(b, acl)
 	s.kill()
 	store := open(b, s.configured())

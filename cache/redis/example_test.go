@@ -18,9 +18,9 @@ func Example() {
 
 	config.Keys = func() ([]byte, [][]byte) { return []byte("thirty-two random bytes at least"), nil }
 	store, err := redis.New(config)
-	fmt.Println(err, store.Status().Resting)
+	fmt.Println(err, store.Status().Unavailable)
 	store.Close()
 	// Output:
-	// shared memory: no usable key of the replicas: the replicas' key has 8 bytes: want at least 32 random ones
+	// shared cache: no usable key of the replicas: the replicas' key has 8 bytes: want at least 32 random ones
 	// <nil> false
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/cache/redis"
 )
 
-// TestEntriesOfOthers has somebody write to the server who may write anything,
-// beside an entry that nobody touched and that stays known in the same answer.
+// TestEntriesOfOthers has an attacker with full write access to the server, next to an
+// entry that is unchanged and stays valid in the same answer.
 func TestEntriesOfOthers(t *testing.T) {
 	s := start(t, acl)
 	raw := s.raw()
@@ -28,10 +28,10 @@ func TestEntriesOfOthers(t *testing.T) {
 		want  redis.Reason  // empty: known
 	}{
 		{"as it was written", func(name, entry, _ string) { set(t, raw, name, entry) }, 0, ""},
-		{"by a replica whose clock is ahead a little", func(string, string, string) {}, -20 * time.Second, ""},
-		{"by one whose clock is far ahead", func(string, string, string) {}, -time.Hour, redis.Future},
+		{"by a replica with a clock slightly ahead", func(string, string, string) {}, -20 * time.Second, ""},
+		{"by one with a clock far ahead", func(string, string, string) {}, -time.Hour, redis.Future},
 		{"it would end soon", func(string, string, string) {}, 59 * time.Minute, ""},
-		{"its time is over, and somebody made it last", func(name, _, _ string) {
+		{"expired, and its TTL was removed", func(name, _, _ string) {
 			if err := raw.Do(ctx, raw.B().Persist().Key(name).Build()).Error(); err != nil {
 				t.Fatal(err)
 			}
@@ -76,8 +76,8 @@ func TestEntriesOfOthers(t *testing.T) {
 			if c.want != "" && seen.rejections(c.want) != 1 || len(seen.rejected) != min(len(c.want), 1) {
 				t.Errorf("counted as %v, want %q", seen.rejected, c.want)
 			}
-			if reader.Status().Resting {
-				t.Error("the server rests for it")
+			if reader.Status().Unavailable {
+				t.Error("the server is unavailable after it")
 			}
 		})
 	}
@@ -129,8 +129,8 @@ func TestUnderAnotherKey(t *testing.T) {
 	}
 }
 
-// TestTooOldForTheReader has a reader who believes nothing for as long as the
-// writer did.
+// TestTooOldForTheReader has a reader with a shorter maximum TTL than the
+// writer.
 func TestTooOldForTheReader(t *testing.T) {
 	s := start(t, acl)
 	s.write(t, s.raw(), "a", "A")
@@ -145,14 +145,14 @@ func TestTooOldForTheReader(t *testing.T) {
 	}
 }
 
-// TestHostileServers has somebody in the server's place, who may say anything.
+// TestHostileServers replaces the server by one that returns anything.
 func TestHostileServers(t *testing.T) {
 	const hello = "%1\r\n+proto\r\n:3\r\n"
 	for _, c := range []struct {
 		reason, hello, reply, want string
 	}{
 		{"a server", hello, "$0\r\n\r\n", ""},
-		{"one that speaks RESP2 only", "-ERR unknown command 'HELLO'\r\n", "$0\r\n\r\n", ""},
+		{"one with RESP2 only", "-ERR unknown command 'HELLO'\r\n", "$0\r\n\r\n", ""},
 		{"a text of 8 EiB", hello, "$9223372036854775807\r\n", "a length of more than"},
 		{"a text without a length", hello, "$?\r\n;3\r\nabc\r\n", "no number"},
 		{"a negative length", hello, "$-2\r\n", "no number"},
@@ -175,10 +175,10 @@ func TestHostileServers(t *testing.T) {
 				t.Error("it is known")
 			}
 			status := store.Status()
-			if c.want == "" && (status.Resting || status.LastError != nil) {
+			if c.want == "" && (status.Unavailable || status.LastError != nil) {
 				t.Errorf("%+v", status)
 			}
-			if c.want != "" && (!status.Resting || !strings.Contains(status.LastError.Error(), c.want)) {
+			if c.want != "" && (!status.Unavailable || !strings.Contains(status.LastError.Error(), c.want)) {
 				t.Errorf("%+v, want %s", status, c.want)
 			}
 		})
@@ -221,7 +221,7 @@ func impostor(t *testing.T, hello, reply string) string {
 	return listener.Addr().String()
 }
 
-// command reads one command, whose texts have no lines, and returns its name.
+// command reads one command, with arguments without line breaks, and returns its name.
 func command(commands *bufio.Reader) (name string, err error) {
 	head, err := commands.ReadString('\n')
 	if err != nil {
@@ -239,20 +239,20 @@ func command(commands *bufio.Reader) (name string, err error) {
 	return name, nil
 }
 
-// TestAddressesThatAreNotConnectedTo has a name of somebody's choice not lead to
-// where only this machine should reach. No packet leaves it.
+// TestAddressesThatAreNotConnectedTo: a name under an attacker's control must not lead to
+// an address that only this machine should reach. No packet leaves it.
 func TestAddressesThatAreNotConnectedTo(t *testing.T) {
 	for address, want := range map[string]string{
 		"169.254.169.254:6379": "metadata",
 		"0.0.0.0:6379":         "unspecified",
-		"127.0.0.1:1":          "refused", // it was connected to, and nobody is there
+		"127.0.0.1:1":          "refused", // it was connected to, and no server listens there
 	} {
 		t.Run(address, func(t *testing.T) {
 			store := open(t, redis.Config{Address: address, Keys: keys(key("k"))})
 			if _, known := recall(t, store, "a"); known {
 				t.Error("it is known")
 			}
-			if status := store.Status(); !status.Resting || !strings.Contains(status.LastError.Error(), want) {
+			if status := store.Status(); !status.Unavailable || !strings.Contains(status.LastError.Error(), want) {
 				t.Errorf("%+v", status)
 			}
 		})

@@ -42,8 +42,8 @@ func timed(t *testing.T, store *redis.Store, key string) bool {
 	return known
 }
 
-// TestLoss loses the server in each way while it is used: the first to ask pays
-// its timeout, nobody else does, and it is used again when it is back.
+// TestLoss loses the server in several ways during use: only the first request waits for
+// the timeout, and the server is used again when it is back.
 func TestLoss(t *testing.T) {
 	for _, c := range []struct {
 		reason     string
@@ -65,7 +65,7 @@ func TestLoss(t *testing.T) {
 			if timed(t, store, "before") {
 				t.Error("it is known without a server")
 			}
-			if status := store.Status(); !status.Resting || status.LastError == nil || time.Since(status.Since) > time.Minute {
+			if status := store.Status(); !status.Unavailable || status.LastError == nil || time.Since(status.Since) > time.Minute {
 				t.Errorf("%+v", status)
 			}
 			asked := seen.failures(redis.OpGet)
@@ -74,22 +74,22 @@ func TestLoss(t *testing.T) {
 				store.Keep("meanwhile", []byte("M"), time.Hour)
 			}
 			if again := seen.failures(redis.OpGet); again != asked {
-				t.Errorf("%d more Gets waited for a server that rests", again-asked)
+				t.Errorf("%d more Gets waited for an unavailable server", again-asked)
 			}
-			eventually(t, "it is tried without anybody asking", func() bool { return seen.failures(redis.OpProbe) > 0 })
+			eventually(t, "it is probed without a request", func() bool { return seen.failures(redis.OpProbe) > 0 })
 
 			c.mend(s)
-			eventually(t, "it is asked again", func() bool { return !store.Status().Resting })
+			eventually(t, "it is asked again", func() bool { return !store.Status().Unavailable })
 			kept(t, store, "meanwhile", "M")
 			if known := timed(t, store, "before"); known != c.remembers {
-				t.Errorf("what was there before is known: %v", known)
+				t.Errorf("an entry from before the loss is known: %v", known)
 			}
 		})
 	}
 }
 
-// TestRestartBetween has the server restarted while nobody asks: the connection
-// that lies ready is dead, and the first to ask does not notice.
+// TestRestartBetween restarts the server between requests: the idle connection is
+// dead, and the first request does not fail.
 func TestRestartBetween(t *testing.T) {
 	s := start(t, acl)
 	seen := newCounts()
@@ -104,14 +104,14 @@ func TestRestartBetween(t *testing.T) {
 	if _, known := recall(t, store, "a"); known {
 		t.Error("it is known by an empty server")
 	}
-	if n := seen.failures(redis.OpGet); n != 0 || store.Status().Resting {
+	if n := seen.failures(redis.OpGet); n != 0 || store.Status().Unavailable {
 		t.Errorf("%d failures, %+v", n, store.Status())
 	}
 	store.Keep("a", []byte("A"), time.Hour)
 	kept(t, store, "a", "A")
 }
 
-// TestTheCallerLeaves has no rest for a server that was not waited for.
+// TestTheCallerLeaves: a deadline of the caller does not make the server unavailable.
 func TestTheCallerLeaves(t *testing.T) {
 	s := start(t, acl)
 	seen := newCounts()
@@ -130,14 +130,14 @@ func TestTheCallerLeaves(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	s.signal(syscall.SIGCONT)
-	if seen.failures(redis.OpGet) != 0 || store.Status().Resting {
+	if seen.failures(redis.OpGet) != 0 || store.Status().Unavailable {
 		t.Errorf("%+v", store.Status())
 	}
 	kept(t, store, "a", "A")
 }
 
-// TestAFullQueue has a server that takes nothing: Keep does not wait, what is old
-// goes first, and Close ends.
+// TestAFullQueue has a server that accepts nothing: Keep does not wait, the oldest
+// entries are dropped first, and Close ends.
 func TestAFullQueue(t *testing.T) {
 	s := start(t, acl)
 	seen := newCounts()
@@ -179,7 +179,7 @@ func TestAFullQueue(t *testing.T) {
 		t.Errorf("Close took %s", took)
 	}
 	if seen.drops() < 2014 {
-		t.Error("what was not written is not counted")
+		t.Error("unwritten entries are not counted")
 	}
 }
 
@@ -196,18 +196,18 @@ func TestTheServerIsFull(t *testing.T) {
 	}
 	store.Keep("b", []byte("B"), time.Hour)
 	eventually(t, "it is counted", func() bool { return seen.drops() == 1 && seen.failures(redis.OpKeep) == 1 })
-	if status := store.Status(); status.Resting || !strings.Contains(status.LastError.Error(), "OOM") {
+	if status := store.Status(); status.Unavailable || !strings.Contains(status.LastError.Error(), "OOM") {
 		t.Errorf("%+v", status)
 	}
 	kept(t, store, "a", "A")
 }
 
-// TestNobodyThere makes a store long before its server.
-func TestNobodyThere(t *testing.T) {
+// TestServerDownAtStart makes a store long before its server.
+func TestServerDownAtStart(t *testing.T) {
 	s := start(t, acl)
 	s.kill()
 	store := open(t, s.configured(), redis.WithTimeout(bound))
-	if timed(t, store, "a") || !store.Status().Resting {
+	if timed(t, store, "a") || !store.Status().Unavailable {
 		t.Errorf("%+v", store.Status())
 	}
 	s.run()
@@ -230,7 +230,7 @@ func TestTLS(t *testing.T) {
 		want   string // part of the error, as a pattern; empty: known
 	}{
 		{"its certificate", &tls.Config{RootCAs: roots}, ""},
-		{"nobody's certificate", &tls.Config{RootCAs: x509.NewCertPool()}, "certificate"},
+		{"a certificate of an unknown authority", &tls.Config{RootCAs: x509.NewCertPool()}, "certificate"},
 		{"another's name", &tls.Config{RootCAs: roots, ServerName: "other.example"}, "other.example"},
 		{"no TLS", nil, "EOF|reset"},
 	} {
@@ -246,7 +246,7 @@ func TestTLS(t *testing.T) {
 			if timed(t, store, "a") {
 				t.Error("it is known")
 			}
-			if status := store.Status(); !status.Resting || !regexp.MustCompile(c.want).MatchString(status.LastError.Error()) {
+			if status := store.Status(); !status.Unavailable || !regexp.MustCompile(c.want).MatchString(status.LastError.Error()) {
 				t.Errorf("%+v", status)
 			}
 		})
@@ -261,7 +261,7 @@ func certificate(t *testing.T) (files string, roots *x509.CertPool) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "shared memory"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "shared cache"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}

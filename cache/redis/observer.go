@@ -37,8 +37,8 @@ const (
 
 // Observer receives the cache's events, from many goroutines. It must not block.
 type Observer interface {
-	// Requested reports the number of requested keys, and of those found. While the server rests,
-	// no request is made.
+	// Requested reports the number of requested keys, and of those found. While the server is
+	// unavailable, no request is made.
 	Requested(asked, known int)
 	// Rejected reports a rejected entry.
 	Rejected(why Reason)
@@ -53,9 +53,9 @@ type Observer interface {
 
 // Status is the state of the server.
 type Status struct {
-	// Resting means that the server failed and is not contacted for now.
-	Resting bool
-	// Since is the time of the last change of Resting.
+	// Unavailable means that the server failed and is not contacted for now.
+	Unavailable bool
+	// Since is the time of the last change of Unavailable.
 	Since time.Time
 	// LastError is the last failure, nil if there was none; it remains after recovery.
 	LastError error

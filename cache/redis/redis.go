@@ -67,12 +67,12 @@ type Store struct {
 	observer Observer
 	now      func() time.Time
 	ring     *ring
-	rest     *rest
+	breaker  *breaker
 	queue    *queue
 
 	closing sync.Once
 	stop    chan struct{} // closed by Close
-	stopped chan struct{} // closed when the keeper has ended
+	stopped chan struct{} // closed when the writer has ended
 }
 
 // Option changes a default of a Store.
@@ -100,7 +100,7 @@ func foreignToPrefix(r rune) bool {
 func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 || d > maxTimeout {
-			return fmt.Errorf("timeout %s: want more than nothing and at most %s", d, maxTimeout)
+			return fmt.Errorf("timeout %s must be positive and at most %s", d, maxTimeout)
 		}
 		s.timeout = d
 		return nil
@@ -112,7 +112,7 @@ func WithTimeout(d time.Duration) Option {
 func WithMaxTTL(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 || d > maxMaxTTL {
-			return fmt.Errorf("longest life %s: want more than nothing and at most %s", d, maxMaxTTL)
+			return fmt.Errorf("maximum life %s must be positive and at most %s", d, maxMaxTTL)
 		}
 		s.maxTTL = d
 		return nil
@@ -151,23 +151,23 @@ func New(config Config, with ...Option) (*Store, error) {
 	}
 	for _, option := range with {
 		if err := option(s); err != nil {
-			return nil, fmt.Errorf("shared memory: %w", err)
+			return nil, fmt.Errorf("shared cache: %w", err)
 		}
 	}
 	host, err := config.check()
 	if err != nil {
-		return nil, fmt.Errorf("shared memory: %w", err)
+		return nil, fmt.Errorf("shared cache: %w", err)
 	}
 	s.ring = &ring{keys: config.Keys}
 	if _, err := s.ring.get(); err != nil {
-		return nil, fmt.Errorf("shared memory: %w: %w", errKeys, err)
+		return nil, fmt.Errorf("shared cache: %w: %w", errKeys, err)
 	}
 	s.client, err = newClient(config, host)
 	if err != nil {
-		return nil, fmt.Errorf("shared memory at %s: %w", config.Address, err)
+		return nil, fmt.Errorf("shared cache at %s: %w", config.Address, err)
 	}
-	s.rest = newRest(time.Now) // a replaced clock has no timers
-	go s.keeper()
+	s.breaker = newBreaker(time.Now) // a replaced clock has no timers
+	go s.runWriter()
 	return s, nil
 }
 
@@ -193,7 +193,7 @@ func (c Config) check() (string, error) {
 }
 
 // Status returns the state of the server.
-func (s *Store) Status() Status { return s.rest.state() }
+func (s *Store) Status() Status { return s.breaker.state() }
 
 // Get implements claims.Store: it requests all keys from the server in one round trip, within
 // the timeout. Absent, rejected and unavailable entries are not in the result, nor are keys
@@ -201,10 +201,10 @@ func (s *Store) Status() Status { return s.rest.state() }
 func (s *Store) Get(ctx context.Context, keys []string) (known map[string][]byte) {
 	defer s.contain(OpGet, func(err error) {
 		known = nil
-		s.blame(err)
+		s.markUnavailable(err)
 	})
 	keys = fit(keys)
-	if _, resting := s.rest.left(); resting || len(keys) == 0 || s.closed() {
+	if _, unavailable := s.breaker.remaining(); unavailable || len(keys) == 0 || s.closed() {
 		return nil
 	}
 	sealers, err := s.ring.get()
@@ -221,8 +221,8 @@ func (s *Store) Get(ctx context.Context, keys []string) (known map[string][]byte
 		}
 		return nil
 	}
-	s.rest.answered()
-	known = s.believe(sealers, keys, entries)
+	s.breaker.responded()
+	known = s.openAll(sealers, keys, entries)
 	s.observer.Requested(len(keys), len(known))
 	return known
 }
@@ -234,9 +234,9 @@ func gone(ctx context.Context) bool {
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// believe opens the entries, which are those of all keys under each sealer in turn, and returns
+// openAll opens the entries, which are those of all keys under each sealer in turn, and returns
 // the valid values.
-func (s *Store) believe(sealers []*sealer, keys []string, entries []entry) map[string][]byte {
+func (s *Store) openAll(sealers []*sealer, keys []string, entries []entry) map[string][]byte {
 	known := make(map[string][]byte, len(keys))
 	now := s.now()
 	for i, e := range entries {
@@ -287,7 +287,7 @@ func fit(keys []string) []string {
 // queue drops its oldest value. A ttl of 0 or less, a key longer than MaxKey and a value of more
 // than MaxValue are not stored.
 func (s *Store) Keep(key string, value []byte, ttl time.Duration) {
-	defer s.contain(OpKeep, s.blame)
+	defer s.contain(OpKeep, s.markUnavailable)
 	if ttl <= 0 {
 		return
 	}
@@ -318,20 +318,20 @@ func (s *Store) closed() bool {
 	}
 }
 
-// fail records a failure. The server rests afterwards if it is at fault.
-func (s *Store) fail(op Op, err error, blamed bool) {
-	if blamed {
-		s.blame(err)
+// fail records a failure. The server is unavailable afterwards if it is at fault.
+func (s *Store) fail(op Op, err error, atFault bool) {
+	if atFault {
+		s.markUnavailable(err)
 	} else {
-		s.rest.noted(err)
+		s.breaker.record(err)
 	}
 	s.observer.Failed(op)
 }
 
-// blame starts a rest of the server.
-func (s *Store) blame(err error) {
-	s.rest.begin(err)
-	s.queue.stir()
+// markUnavailable starts a pause, in which the server is not contacted.
+func (s *Store) markUnavailable(err error) {
+	s.breaker.open(err)
+	s.queue.wake()
 }
 
 // contain recovers a panic of the library, or of an observer. It does not call the observer,

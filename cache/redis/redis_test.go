@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache/redis"
 )
 
-func TestNewRefusesWhatMeansNothing(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	good := redis.Config{Address: "127.0.0.1:6379", Keys: keys(key("k"))}
 	for _, c := range []struct {
 		reason string
@@ -33,7 +33,7 @@ func TestNewRefusesWhatMeansNothing(t *testing.T) {
 		{"a URL", func(c *redis.Config) { c.Address = "redis://redis:6379" }, nil, "address"},
 		{"a user without a password", func(c *redis.Config) { c.Username = "u" }, nil, "without a password"},
 		{"a user with one", func(c *redis.Config) { c.Username, c.Password = "u", secret("p") }, nil, ""},
-		{"TLS that believes anybody", func(c *redis.Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} }, nil, "without certificate verification"},
+		{"TLS without verification", func(c *redis.Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} }, nil, "without certificate verification"},
 		{"TLS", func(c *redis.Config) { c.TLS = &tls.Config{} }, nil, ""},
 		{"no keys", func(c *redis.Config) { c.Keys = nil }, nil, "want the replicas' keys"},
 		{"a short key", func(c *redis.Config) { c.Keys = keys([]byte("short")) }, nil, "5 bytes"},
@@ -46,8 +46,8 @@ func TestNewRefusesWhatMeansNothing(t *testing.T) {
 		{"a long prefix", nil, redis.WithPrefix(strings.Repeat("a", 65)), "prefix"},
 		{"no time", nil, redis.WithTimeout(0), "timeout"},
 		{"more time than an admission has", nil, redis.WithTimeout(time.Minute), "timeout"},
-		{"no life", nil, redis.WithMaxTTL(-1), "longest life"},
-		{"too long a life", nil, redis.WithMaxTTL(10000 * time.Hour), "longest life"},
+		{"no life", nil, redis.WithMaxTTL(-1), "maximum life"},
+		{"too long a life", nil, redis.WithMaxTTL(10000 * time.Hour), "maximum life"},
 		{"no observer", nil, redis.WithObserver(nil), "observer"},
 		{"no clock", nil, redis.WithClock(nil), "clock"},
 	} {
@@ -70,8 +70,8 @@ func TestNewRefusesWhatMeansNothing(t *testing.T) {
 	}
 }
 
-// TestReplicasShare has what one keeps known to the other, by the rights that the
-// documentation says to give and no others.
+// TestReplicasShare: an entry that one replica writes is visible to the other, with only
+// the rights that the documentation lists.
 func TestReplicasShare(t *testing.T) {
 	s := start(t, acl)
 	seen := newCounts()
@@ -90,7 +90,7 @@ func TestReplicasShare(t *testing.T) {
 	if _, known := got["empty"]; !known {
 		t.Error("nothing is a value too")
 	}
-	if status := two.Status(); status.Resting || status.LastError != nil {
+	if status := two.Status(); status.Unavailable || status.LastError != nil {
 		t.Errorf("%+v", status)
 	}
 	before := seen.read(func(c *counts) int { return c.asked - c.known })
@@ -103,9 +103,9 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// TestWhatTheServerLearns has neither keys nor values in the server, and an end to
+// TestServerSeesNoKeysOrValues has neither keys nor values in the server, and an end to
 // each entry.
-func TestWhatTheServerLearns(t *testing.T) {
+func TestServerSeesNoKeysOrValues(t *testing.T) {
 	s := start(t, acl)
 	raw := s.raw()
 	store := open(t, s.configured(), redis.WithMaxTTL(time.Hour))
@@ -128,7 +128,7 @@ func TestWhatTheServerLearns(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKept(t *testing.T) {
+func TestEntriesThatAreNotKept(t *testing.T) {
 	s := start(t, acl)
 	seen := newCounts()
 	store := open(t, s.configured(), redis.WithObserver(seen))
@@ -220,7 +220,7 @@ func TestKeysChange(t *testing.T) {
 		}
 		kept(t, store, "b", "B")
 		turn(nil)
-		if _, known := recall(t, store, "b"); known || seen.failures(redis.OpGet) != 1 || store.Status().Resting {
+		if _, known := recall(t, store, "b"); known || seen.failures(redis.OpGet) != 1 || store.Status().Unavailable {
 			t.Errorf("without a key: known %v, %+v", known, store.Status())
 		}
 		store.Keep("c", []byte("C"), time.Hour)
@@ -272,7 +272,7 @@ func TestPasswords(t *testing.T) {
 	}
 }
 
-// TestCloseWrites has nothing that was told lost.
+// TestCloseWrites: Close loses no pending entry.
 func TestCloseWrites(t *testing.T) {
 	s := start(t, acl)
 	raw := s.raw()
@@ -294,8 +294,8 @@ func TestCloseWrites(t *testing.T) {
 	}
 }
 
-// TestACrowd asks and tells from many goroutines, more than there are connections.
-func TestACrowd(t *testing.T) {
+// TestConcurrentUse reads and writes from more goroutines than there are connections.
+func TestConcurrentUse(t *testing.T) {
 	s := start(t, acl)
 	store := open(t, s.configured())
 	want := map[string]string{}
@@ -346,7 +346,7 @@ func TestAPanicStaysHere(t *testing.T) {
 	if got := store.Get(t.Context(), []string{"a"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
-	if status := store.Status(); !status.Resting || status.LastError == nil {
+	if status := store.Status(); !status.Unavailable || status.LastError == nil {
 		t.Errorf("%+v", status)
 	}
 }

@@ -73,7 +73,7 @@ func TestSealIsBound(t *testing.T) {
 	}
 }
 
-// FuzzOpen has nothing open but what was sealed.
+// FuzzOpen: only sealed entries can be opened.
 func FuzzOpen(f *testing.F) {
 	s := testSealer(f, "k")
 	now := time.UnixMilli(1_700_000_000_000)
@@ -195,39 +195,39 @@ func FuzzReplies(f *testing.F) {
 
 func TestRest(t *testing.T) {
 	now := time.UnixMilli(0)
-	r := newRest(func() time.Time { return now })
+	b := newBreaker(func() time.Time { return now })
 	down := errors.New("down")
-	left := func(want time.Duration, resting bool) {
+	left := func(want time.Duration, unavailable bool) {
 		t.Helper()
-		if got, is := r.left(); is != resting || is && got != want {
-			t.Errorf("%s left, resting %v; want %s, %v", got, is, want, resting)
+		if got, is := b.remaining(); is != unavailable || is && got != want {
+			t.Errorf("%s left, unavailable %v; want %s, %v", got, is, want, unavailable)
 		}
 	}
 	left(0, false)
-	r.begin(down)
-	r.begin(down) // who asked at the same time
+	b.open(down)
+	b.open(down) // a concurrent request
 	left(time.Second, true)
-	r.answered() // who asked before
+	b.responded() // an earlier request
 	for _, want := range []int{2, 4, 8, 16, 30, 30} {
 		now = now.Add(time.Minute)
-		r.again(down)
+		b.extend(down)
 		left(time.Duration(want)*time.Second, true)
 	}
-	if s := r.state(); s.Since != time.UnixMilli(0) || !errors.Is(s.LastError, down) {
+	if s := b.state(); s.Since != time.UnixMilli(0) || !errors.Is(s.LastError, down) {
 		t.Errorf("%+v", s)
 	}
-	r.end()
+	b.close()
 	left(0, false)
-	r.begin(down) // it answered the probe, and nobody else
+	b.open(down) // it answered the probe, and no other request
 	left(30*time.Second, true)
-	r.end()
-	r.answered()
-	r.begin(down)
+	b.close()
+	b.responded()
+	b.open(down)
 	left(time.Second, true)
-	r.end()
-	r.noted(errors.New("full"))
+	b.close()
+	b.record(errors.New("full"))
 	left(0, false)
-	if s := r.state(); s.Resting || s.LastError.Error() != "full" || s.Since != now {
+	if s := b.state(); s.Unavailable || s.LastError.Error() != "full" || s.Since != now {
 		t.Errorf("%+v", s)
 	}
 }

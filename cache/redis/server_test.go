@@ -21,7 +21,7 @@ import (
 const (
 	user, password = "quaymaster", "for-tests-only"
 	admin          = "for-tests-only-too"
-	// acl is what the documentation says to allow.
+	// acl lists the rights that the documentation requires.
 	acl = "user " + user + " on >" + password + " ~quaymaster:* -@all +getrange +set"
 )
 
@@ -91,7 +91,7 @@ func (s *server) signal(what syscall.Signal) {
 	}
 }
 
-// raw is a client that may do anything, as somebody who took over the server.
+// raw is an unrestricted client, as an attacker with control of the server has.
 func (s *server) raw() rueidis.Client {
 	s.t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{

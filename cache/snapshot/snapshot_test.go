@@ -88,7 +88,7 @@ func run(t *testing.T, keepers ...*snapshot.Keeper) {
 	}
 }
 
-func TestWhatWasKnownOutlivesAllReplicas(t *testing.T) {
+func TestEntriesOutliveAllReplicas(t *testing.T) {
 	folder := testkit.Must(snapshot.NewFolder(filepath.Join(t.TempDir(), "kept")))(t)
 	first, second := new(words).learn("anchor", "buoy"), new(words).learn("crane")
 	run(t, keeper(t, first, folder, key("a")), keeper(t, second, folder, key("a")))
@@ -114,8 +114,8 @@ func TestWhatWasKnownOutlivesAllReplicas(t *testing.T) {
 	}
 }
 
-// TestAWriterCannotMakeAnythingUp: who can write the folder can take away.
-func TestAWriterCannotMakeAnythingUp(t *testing.T) {
+// TestWriterCannotForgeEntries: write access to the folder allows only removal.
+func TestWriterCannotForgeEntries(t *testing.T) {
 	path := t.TempDir()
 	folder := testkit.Must(snapshot.NewFolder(path))(t)
 	run(t, keeper(t, new(words).learn("anchor", "buoy"), folder, key("a")))
@@ -189,13 +189,13 @@ func (c *counted) Save(_ context.Context, parts [][]byte) error {
 	return nil
 }
 
-// shaky keeps parts, and fails as often as it is told to.
+// shaky stores parts, and fails a given number of times.
 type shaky struct {
 	counted
 	loads, conflicts int
 }
 
-var errAway = errors.New("nobody answers")
+var errAway = errors.New("connection refused")
 
 func (s *shaky) Load(ctx context.Context) ([][]byte, error) {
 	parts, _ := s.counted.Load(ctx)
@@ -209,20 +209,20 @@ func (s *shaky) Load(ctx context.Context) ([][]byte, error) {
 func (s *shaky) Save(ctx context.Context, parts [][]byte) error {
 	if s.conflicts > 0 {
 		s.conflicts--
-		return errors.New("somebody else saves")
+		return errors.New("another replica saves")
 	}
 	return s.counted.Save(ctx, parts)
 }
 
-// TestWhatCouldNotBeLoadedStays: a replica that knows little does not save over what it
-// could not look at, which may be all that anybody knows.
-func TestWhatCouldNotBeLoadedStays(t *testing.T) {
+// TestUnloadedPartsStay: a replica with few entries does not overwrite parts that it could
+// not load, which may be the only copy.
+func TestUnloadedPartsStay(t *testing.T) {
 	sealer := testkit.Must(snapshot.NewSealer(key("a")))(t)
 	for _, row := range []struct {
 		reason string
 		loads  int
 		first  []byte
-		then   string // what is saved after a minute
+		then   string // saved after a minute
 		last   string // and after two
 	}{
 		{"it is loaded", 0, testkit.Must(sealer.Seal([]byte("buoy")))(t), "anchor buoy", "anchor buoy"},
@@ -248,8 +248,8 @@ func TestWhatCouldNotBeLoadedStays(t *testing.T) {
 	}
 }
 
-// TestWhatCouldNotBeLoadedIsWaitedFor: who starts while nobody answers knows it soon after.
-func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
+// TestLoadIsRetried: a replica that starts without a store loads the parts soon after.
+func TestLoadIsRetried(t *testing.T) {
 	sealer := testkit.Must(snapshot.NewSealer(key("a")))(t)
 	for _, row := range []struct {
 		reason, soon string
@@ -278,8 +278,8 @@ func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestOnceIsToldOfWhatIsTriedSoOften: an API server may be away for hours.
-func TestOnceIsToldOfWhatIsTriedSoOften(t *testing.T) {
+// TestRepeatedFailureIsReportedOnce: an API server may be away for hours.
+func TestRepeatedFailureIsReportedOnce(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		loads  int
@@ -287,7 +287,7 @@ func TestOnceIsToldOfWhatIsTriedSoOften(t *testing.T) {
 		told   int
 	}{
 		{"never loaded", 1 << 20, false, 1},
-		{"loaded once, and told each time since", 1 << 20, true, 10},
+		{"loaded once, and reported each time since", 1 << 20, true, 10},
 		{"nothing fails", 0, true, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestOnceIsToldOfWhatIsTriedSoOften(t *testing.T) {
 			time.Sleep(10*time.Minute + time.Second) //nolint:forbidigo // the clock of synctest
 			synctest.Wait()
 			if told != row.told {
-				t.Errorf("%s: told %d times, want %d", row.reason, told, row.told)
+				t.Errorf("%s: reported %d times, want %d", row.reason, told, row.told)
 			}
 			cancel()
 			done.Wait()
@@ -322,9 +322,9 @@ func TestTheLastSaveIsTriedAgain(t *testing.T) {
 		want             string
 	}{
 		{"nothing fails", 0, 0, "buoy"},
-		{"somebody else saves twice", 0, 2, "buoy"},
+		{"another replica saves twice", 0, 2, "buoy"},
 		{"it cannot be loaded once", 1, 0, "buoy"},
-		{"somebody else saves without an end", 0, 1000, ""},
+		{"another replica saves without an end", 0, 1000, ""},
 	} {
 		store := &shaky{loads: row.loads, conflicts: row.conflicts}
 		run(t, keeper(t, new(words).learn("buoy"), store, key("a")))
@@ -385,7 +385,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for reason, change := range map[string]func(*snapshot.Options){
 		"no memory": func(o *snapshot.Options) { o.Memory = nil }, "no store": func(o *snapshot.Options) { o.Store = nil },
-		"no sealer": func(o *snapshot.Options) { o.Sealer = nil }, "nobody to tell": func(o *snapshot.Options) { o.Failed = nil },
+		"no sealer": func(o *snapshot.Options) { o.Sealer = nil }, "no error handler": func(o *snapshot.Options) { o.Failed = nil },
 		"no room": func(o *snapshot.Options) { o.Room = 0 }, "more room than is read": func(o *snapshot.Options) { o.Room = snapshot.MaxPart + 1 },
 		"no parts": func(o *snapshot.Options) { o.Parts = 0 }, "more parts than are read": func(o *snapshot.Options) { o.Parts = snapshot.MaxParts + 1 },
 		"all the time": func(o *snapshot.Options) { o.Interval = time.Millisecond }, "hardly ever": func(o *snapshot.Options) { o.Interval = 25 * time.Hour },

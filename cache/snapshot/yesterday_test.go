@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 )
 
-// TestYesterday: what the version before kept is read by who has its key. testdata/yesterday
+// TestYesterday: a replica with the key reads parts of the previous version. testdata/yesterday
 // was written by that version.
 func TestYesterday(t *testing.T) {
 	folder, err := snapshot.NewFolder("testdata/yesterday")

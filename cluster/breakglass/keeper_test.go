@@ -47,7 +47,7 @@ func (s *shelf) Save(_ context.Context, open []breakglass.Opening) error {
 	return nil
 }
 
-// said notes what an Observer is told.
+// said records the calls of an Observer.
 type said struct {
 	mu   sync.Mutex
 	list []string
@@ -67,7 +67,7 @@ func (s *said) Closed(o breakglass.Opening, why breakglass.Why) {
 }
 func (s *said) Failed(err error) { s.add("failed: " + err.Error()) }
 
-// take returns what was said since, once everybody waits.
+// take returns the records since the last call, once all goroutines wait.
 func (s *said) take() []string {
 	synctest.Wait()
 	s.mu.Lock()
@@ -90,7 +90,7 @@ func cluster(t *testing.T, objects ...runtime.Object) *fake.FakeMetadataClient {
 	return fake.NewSimpleMetadataClient(scheme, objects...)
 }
 
-// run runs a Keeper until the bubble ends, and lets time pass for what it does at once.
+// run runs a Keeper until the bubble ends, and lets time pass for its first steps.
 func run(t *testing.T, client *fake.FakeMetadataClient, memory *shelf) (*breakglass.Keeper, *said) {
 	t.Helper()
 	told := &said{}
@@ -105,7 +105,7 @@ func run(t *testing.T, client *fake.FakeMetadataClient, memory *shelf) (*breakgl
 		stop()
 		ended.Wait()
 		if len(k.Open()) > 0 {
-			t.Error("who does not run any more tells of open namespaces")
+			t.Error("a stopped Keeper reports open namespaces")
 		}
 	})
 	synctest.Wait()
@@ -143,7 +143,7 @@ func TestKeeper(t *testing.T) {
 		if got := k.Open(); len(got) != 1 || got[0].Namespace != "shop" || len(memory.open) != 1 {
 			t.Errorf("open are %v, remembered %v", got, memory.open)
 		}
-		// Somebody else extends it.
+		// Another client extends it.
 		extended := open(now, 3*time.Hour, func(m *metav1.ObjectMeta) { m.Labels, m.ResourceVersion = closing.Labels, "7" })
 		extended.Annotations["note"] = "b"
 		if _, err := client.Resource(namespaces).(fake.MetadataClient).UpdateFake(namespace(extended), metav1.UpdateOptions{}); err != nil {
@@ -163,8 +163,8 @@ func TestKeeper(t *testing.T) {
 	})
 }
 
-// TestKeeperStarts: what should be closed is when a Keeper starts, and what was open when
-// another one ended, and is not any more, is told.
+// TestKeeperStarts: an opening past its end is closed when a Keeper starts. An opening that
+// an earlier Keeper recorded and that is gone is reported.
 func TestKeeperStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now()
@@ -180,13 +180,13 @@ func TestKeeperStarts(t *testing.T) {
 		_, told := run(t, client, &shelf{open: []breakglass.Opening{known, gone}})
 		equal(t, told.take(), "opened over false", "closed over expired", "closed gone removed")
 		if l, _ := labels(t, client, "shop"); len(l) != 1 {
-			t.Errorf("what is open as it should be has %v", l)
+			t.Errorf("a valid opening has %v", l)
 		}
 	})
 }
 
-// TestKeeperTriesAgain: what the API server refuses is told each time, and tried again; a
-// namespace that was changed a moment ago is looked at again, and nobody is told.
+// TestKeeperTriesAgain: an error of the API server is reported each time, and retried. A
+// namespace that was changed a moment ago is read again, without a report.
 func TestKeeperTriesAgain(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -212,8 +212,8 @@ func TestKeeperTriesAgain(t *testing.T) {
 	}
 }
 
-// TestKeeperAgainstBusyTenant: who changes a namespace all the time does not keep it open,
-// and what was renewed at that very moment is not closed.
+// TestKeeperAgainstBusyTenant: a tenant that changes a namespace all the time does not keep
+// it open, and an opening renewed at that very moment is not closed.
 func TestKeeperAgainstBusyTenant(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -229,7 +229,7 @@ func TestKeeperAgainstBusyTenant(t *testing.T) {
 				client := cluster(t, namespace(open(began.Add(-2*time.Hour), time.Hour)))
 				writes := 0
 				client.PrependReactor("patch", "namespaces", func(asked kubetesting.Action) (bool, runtime.Object, error) {
-					writes++ // the tenant's, between what the Keeper saw and what it does
+					writes++ // the tenant's, between the Keeper's read and its write
 					changed := open(began.Add(-2*time.Hour), time.Hour, func(m *metav1.ObjectMeta) {
 						m.ResourceVersion, m.Annotations["beat"] = fmt.Sprint(100+writes), fmt.Sprint(writes)
 						if row.renews {

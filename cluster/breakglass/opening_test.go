@@ -54,17 +54,17 @@ func TestJudge(t *testing.T) {
 		{"the longest", open(noon, breakglass.MaxLength), ""},
 		{"a second longer", open(noon, breakglass.MaxLength+time.Second), breakglass.TooLong},
 		{"too long, and ends within a day", open(ago(20*time.Hour), 40*time.Hour), breakglass.TooLong},
-		{"too long, and over: what it was is told", open(ago(50*time.Hour), 49*time.Hour), breakglass.TooLong},
+		{"too long, and over: reported as too long", open(ago(50*time.Hour), 49*time.Hour), breakglass.TooLong},
 		{"no reason", open(noon, time.Hour, note("-reason", "")), breakglass.Incomplete},
 		{"a blank reason", open(noon, time.Hour, note("-reason", " \n")), breakglass.Incomplete},
 		{"no end", open(noon, time.Hour, note("-until", "")), breakglass.Incomplete},
 		{"an end that is no time", open(noon, time.Hour, note("-until", "tomorrow")), breakglass.Incomplete},
 		{"no annotations", open(noon, time.Hour, func(m *metav1.ObjectMeta) { m.Annotations = nil }), breakglass.Incomplete},
-		{"nobody need say who it is", open(noon, time.Hour, note("-by", "")), ""},
+		{"a user name is optional", open(noon, time.Hour, note("-by", "")), ""},
 		{"another zone", open(noon, time.Hour, note("-until", "2030-01-31T14:30:00+02:00")), ""},
 		{"another zone, and over", open(noon, time.Hour, note("-until", "2030-01-31T13:30:00+02:00")), breakglass.Expired},
-		{"nobody knows since when", open(ago(20*time.Hour), 40*time.Hour, fields()), ""},
-		{"nobody knows since when, and too long from now on", open(ago(20*time.Hour), 45*time.Hour, fields()), breakglass.TooLong},
+		{"the start is unknown", open(ago(20*time.Hour), 40*time.Hour, fields()), ""},
+		{"the start is unknown, and too long from now on", open(ago(20*time.Hour), 45*time.Hour, fields()), breakglass.TooLong},
 		{"an entry of the future counts as now", open(ago(0), 25*time.Hour, fields(wrote("liar", noon.Add(9*time.Hour), label))), breakglass.TooLong},
 		{"the longest, by a clock that is ahead of ours", open(noon.Add(30*time.Second), breakglass.MaxLength), ""},
 		{"the longest, by a clock that is too far ahead", open(noon.Add(2*time.Minute), breakglass.MaxLength), breakglass.TooLong},
@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestJudgeTells(t *testing.T) {
+func TestJudgeReturnsTheOpening(t *testing.T) {
 	o, _ := breakglass.Judge(label, open(noon.Add(-time.Hour), 2*time.Hour), noon)
 	want := breakglass.Opening{
 		Namespace: "shop", UID: "u1", Reason: "it burns", By: "on-call", Manager: "kubectl-patch", Since: noon.Add(-time.Hour), Until: noon.Add(time.Hour),
@@ -99,7 +99,7 @@ func TestJudgeTells(t *testing.T) {
 	}
 }
 
-// FuzzJudge: whatever stands in annotations, what is kept is bounded, and what is open ends
+// FuzzJudge: for any annotations, the parsed opening is bounded, and an open one ends
 // within a day, by a clock that may be a minute ahead.
 func FuzzJudge(f *testing.F) {
 	f.Add("it burns", "2030-01-31T14:30:00+02:00", "on-call", int64(0))

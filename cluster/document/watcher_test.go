@@ -167,7 +167,7 @@ func (w *world) expect(reason string, want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !slices.Equal(w.batches, want) {
-		w.t.Errorf("%s: told %q, want %q", reason, w.batches, want)
+		w.t.Errorf("%s: reported %q, want %q", reason, w.batches, want)
 	}
 	w.batches = nil
 }
@@ -177,7 +177,7 @@ func (w *world) expectSaid(reason string, want ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !slices.Equal(w.said, want) {
-		w.t.Errorf("%s: said %q, want %q", reason, w.said, want)
+		w.t.Errorf("%s: logged %q, want %q", reason, w.said, want)
 	}
 	w.said = nil
 }
@@ -215,7 +215,7 @@ func ready(w *document.Watcher) bool {
 	}
 }
 
-func TestTellsWhatIsThereAtOnce(t *testing.T) {
+func TestReportsExistingDocumentsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v2beta1", "v1")
@@ -228,7 +228,7 @@ func TestTellsWhatIsThereAtOnce(t *testing.T) {
 		defer stop()
 		w.expect("one batch, sorted, in the version liked best", "+a@v1 +b@v1 +e@v2")
 		if !ready(watcher) {
-			t.Error("not ready after everything was told")
+			t.Error("not ready after everything was reported")
 		}
 		w.expectSaid("both are served, and another's definition is no matter", "served clusterpolicies v1 true", "served policyexceptions v2 true")
 		if got := watcher.Served(); !slices.Equal(got, []schema.GroupVersionResource{cluster1, exceptions}) {
@@ -257,7 +257,7 @@ func TestNotReadyWhileADefinitionCannotBeRead(t *testing.T) {
 		w.create(cluster1, "a", "x")
 		watcher, stop := w.start()
 		defer stop()
-		w.expect("what is served could not be looked up")
+		w.expect("the served versions could not be read")
 		if ready(watcher) {
 			t.Error("ready without having looked")
 		}
@@ -269,7 +269,7 @@ func TestNotReadyWhileADefinitionCannotBeRead(t *testing.T) {
 	})
 }
 
-func TestChangesOfWhatCounts(t *testing.T) {
+func TestRelevantChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v1")
@@ -283,7 +283,7 @@ func TestChangesOfWhatCounts(t *testing.T) {
 		w.expect("the spec changed", "+a@v1")
 		d := w.documents["clusterpolicies.kyverno.io a"]
 		if d.UID != "uid-a" || d.ResourceVersion != "3" || d.Kind.Kind != "ClusterPolicy" {
-			t.Errorf("told %+v", d)
+			t.Errorf("reported %+v", d)
 		}
 		var object map[string]any
 		if err := json.Unmarshal(d.Raw, &object); err != nil {
@@ -302,9 +302,9 @@ func TestChangesOfWhatCounts(t *testing.T) {
 	})
 }
 
-// TestToldOfEveryDefinition: also of one whose documents do not matter, and of no
-// document.
-func TestToldOfEveryDefinition(t *testing.T) {
+// TestEveryDefinitionIsReported: also one with irrelevant documents, or without
+// documents.
+func TestEveryDefinitionIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v1")
@@ -322,7 +322,7 @@ func TestToldOfEveryDefinition(t *testing.T) {
 			do     func()
 			told   bool
 		}{
-			{"what is there at the start", func() {}, true},
+			{"the definitions at the start", func() {}, true},
 			{"nothing changed", func() {}, false},
 			{"another's came", func() { w.define("others.example.com", prunes, "v1") }, true},
 			{"it changed, as when it is established", func() { w.define("others.example.com", prunes, "v1", "v2") }, true},
@@ -332,7 +332,7 @@ func TestToldOfEveryDefinition(t *testing.T) {
 			step.do()
 			synctest.Wait()
 			if told > 0 != step.told {
-				t.Errorf("%s: told %d times, want that it is told %t", step.reason, told, step.told)
+				t.Errorf("%s: reported %d times, want a report: %t", step.reason, told, step.told)
 			}
 			told = 0
 		}
@@ -361,12 +361,12 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		w.said = nil
 		w.undefine("clusterpolicies.kyverno.io")
 		w.expect("a definition that vanishes", "-a -b")
-		w.expectSaid("it is said", "served clusterpolicies v1 false")
+		w.expectSaid("it is reported", "served clusterpolicies v1 false")
 		w.define("clusterpolicies.kyverno.io", keepsAll, "v1")
 		w.expect("and back", "+a@v1 +b@v1")
 		w.undefine("clusterpolicies.kyverno.io")
 		w.expect("a definition that vanishes again", "-a -b")
-		w.expectSaid("it is said", "served clusterpolicies v1 true", "served clusterpolicies v1 false")
+		w.expectSaid("it is reported", "served clusterpolicies v1 true", "served clusterpolicies v1 false")
 		if len(watcher.Served()) != 0 {
 			t.Errorf("served are %v", watcher.Served())
 		}
@@ -375,8 +375,8 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 
 const unread = "failed customresourcedefinition clusterpolicies.kyverno.io serves none of the versions [v1 v2beta1], so its documents are not read"
 
-// TestNoKnownVersion: what is there and cannot be read stays as it was told, until it can
-// be read again or its definition is gone.
+// TestNoKnownVersion: documents that cannot be read stay as reported, until they can
+// be read again or their definition is gone.
 func TestNoKnownVersion(t *testing.T) {
 	const name = "clusterpolicies.kyverno.io"
 	remove := func(w *world, resource schema.GroupVersionResource, name string) {
@@ -403,7 +403,7 @@ func TestNoKnownVersion(t *testing.T) {
 		{"the definition goes, and its documents with it", func(w *world) { w.undefine(name) }, []string{"-a -b"}},
 		{"another unknown version is served", func(w *world) { w.define(name, keepsAll, "v10") }, nil},
 	} {
-		for _, served := range [][]string{nil, {"v9"}} { // none at all, or one that nobody knows
+		for _, served := range [][]string{nil, {"v9"}} { // no version, or only an unknown one
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.define(name, keepsAll, "v1")
@@ -415,7 +415,7 @@ func TestNoKnownVersion(t *testing.T) {
 				w.said = nil
 				w.define(name, keepsAll, served...)
 				w.expect("no version that is understood")
-				w.expectSaid("it is said", unread, "served clusterpolicies v1 false")
+				w.expectSaid("it is reported", unread, "served clusterpolicies v1 false")
 				if len(watcher.Served()) != 0 || !ready(watcher) {
 					t.Errorf("served are %v, ready %t", watcher.Served(), ready(watcher))
 				}
@@ -429,7 +429,7 @@ func TestNoKnownVersion(t *testing.T) {
 	}
 }
 
-// TestAwaitsAKnownVersion: who begins without documents that are there is not ready.
+// TestAwaitsAKnownVersion: a watcher that starts without existing documents is not ready.
 func TestAwaitsAKnownVersion(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
@@ -439,7 +439,7 @@ func TestAwaitsAKnownVersion(t *testing.T) {
 	}{
 		{"a known version is served", true, func(w *world) { w.define("clusterpolicies.kyverno.io", keepsAll, "v9", "v1") }, "+a@v1 +e@v2"},
 		{"the definition is deleted", true, func(w *world) { w.undefine("clusterpolicies.kyverno.io") }, "+e@v2"},
-		{"nobody waits for the kind", false, func(*world) {}, "+e@v2"},
+		{"the kind is not awaited", false, func(*world) {}, "+e@v2"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
@@ -453,9 +453,9 @@ func TestAwaitsAKnownVersion(t *testing.T) {
 			defer stop()
 			synctest.Wait()
 			if ready(watcher) == row.awaited || (len(w.batches) == 0) != row.awaited {
-				t.Errorf("%s: ready %t, told %q", row.reason, ready(watcher), w.batches)
+				t.Errorf("%s: ready %t, reported %q", row.reason, ready(watcher), w.batches)
 			}
-			w.expectSaid("what is wrong", unread, "served policyexceptions v2 true")
+			w.expectSaid("the error is reported", unread, "served policyexceptions v2 true")
 			row.settle(w)
 			w.expect(row.reason, row.want)
 			if !ready(watcher) {
@@ -474,7 +474,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"all that is required", func(*document.Options) {}, ""},
 		{"no observer is no harm", func(o *document.Options) { o.Observer = nil }, ""},
-		{"nobody to tell", func(o *document.Options) { o.Consumer = nil }, "required"},
+		{"no consumer", func(o *document.Options) { o.Consumer = nil }, "required"},
 		{"no kinds", func(o *document.Options) { o.Kinds = nil }, "kinds"},
 		{"a kind without versions", func(o *document.Options) { o.Kinds[0].Versions = nil }, "versions"},
 		{"a kind that is named twice", func(o *document.Options) { o.Kinds[1] = o.Kinds[0] }, "twice"},

@@ -19,7 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/lease"
 )
 
-// leases is a fake that says that it cannot stream lists.
+// leases is a fake that does not support streaming lists.
 type leases struct{ coordination.LeasesGetter }
 
 func (leases) IsWatchListSemanticsUnSupported() bool { return true }
@@ -207,7 +207,7 @@ func TestMembersThatVanishAreLeftOutAndRemoved(t *testing.T) {
 		go func() { defer close(swept); a.Sweep(sweeping) }()
 		wait(31 * time.Second)
 		if got := a.Others(); len(got) != 0 {
-			t.Errorf("a sees %v, which nobody renewed", got)
+			t.Errorf("a sees %v, which was not renewed", got)
 		}
 		count := func() int {
 			list, err := client.CoordinationV1().Leases("gate").List(t.Context(), metav1.ListOptions{})

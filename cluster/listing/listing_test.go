@@ -20,7 +20,7 @@ var (
 	tasks = scan.Kind{Group: "tekton.dev", Version: "v1", Kind: "Task", Resource: "tasks", Namespaced: true}
 )
 
-// serve is an API server that answers as it is told.
+// serve is an API server with a given handler.
 func serve(t *testing.T, answer http.HandlerFunc) *Lister {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -41,7 +41,7 @@ func serve(t *testing.T, answer http.HandlerFunc) *Lister {
 	return made
 }
 
-// TestParse: what lists look like, and what is no list.
+// TestParse: valid lists and invalid ones.
 func TestParse(t *testing.T) {
 	for _, row := range []struct {
 		reason     string
@@ -51,7 +51,7 @@ func TestParse(t *testing.T) {
 		unreadable int
 		fails      bool
 	}{
-		{"items of a built-in kind do not say what they are", `{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"c","remainingItemCount":7},"items":[{"metadata":{"name":"a","namespace":"n"},"spec":{}},{"metadata":{"name":"b"}}]}`, pods, "v1 Pod n/a, v1 Pod /b", 0, false},
+		{"items of a built-in kind have no kind", `{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"c","remainingItemCount":7},"items":[{"metadata":{"name":"a","namespace":"n"},"spec":{}},{"metadata":{"name":"b"}}]}`, pods, "v1 Pod n/a, v1 Pod /b", 0, false},
 		{"those of others do", `{"items":[{"apiVersion":"tekton.dev/v1","kind":"Task","metadata":{"name":"a"}}]}`, tasks, "tekton.dev/v1 Task /a", 0, false},
 		{"in any order", `{"items":[{"spec":{},"metadata":{"name":"a"}}]}`, tasks, "tekton.dev/v1 Task /a", 0, false},
 		{"spaces", "{ \"items\" : [ { \"metadata\" : { \"name\" : \"a\" } } ] }", pods, "v1 Pod /a", 0, false},
@@ -59,7 +59,7 @@ func TestParse(t *testing.T) {
 		{"null", `{"items":null}`, pods, "", 0, false},
 		{"no items", `{"kind":"Table","rows":[]}`, pods, "", 0, false},
 		{"a member stands twice: two readers would see two objects", `{"items":[{"metadata":{"name":"a"},"spec":{},"spec":{}}]}`, pods, "", 0, true},
-		{"it says that it is something else", `{"items":[{"metadata":{"name":"a"},"kind":"Job","apiVersion":"batch/v1"},{"metadata":{"name":"b"}}]}`, pods, "v1 Pod /b", 1, false},
+		{"an item has another kind", `{"items":[{"metadata":{"name":"a"},"kind":"Job","apiVersion":"batch/v1"},{"metadata":{"name":"b"}}]}`, pods, "v1 Pod /b", 1, false},
 		{"an item that is none", `{"items":[7,{"metadata":{"name":"b"}}]}`, pods, "v1 Pod /b", 1, false},
 		{"it breaks off", `{"items":[{"metadata":{"name":"a"}}`, pods, "", 0, true},
 		{"it is text", `not json`, pods, "", 0, true},
@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestList: what is asked, and what becomes of answers that are no list.
+// TestList: the requests, and the results of answers that are no list.
 func TestList(t *testing.T) {
 	const gone = `{"kind":"Status","apiVersion":"v1","metadata":{"continue":"next"},"status":"Failure","reason":"Expired","code":410}`
 	const plainGone = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","reason":"Expired","code":410}`
@@ -95,7 +95,7 @@ func TestList(t *testing.T) {
 		check  func(err error) bool
 	}{
 		{"a page", 200, `{"items":[{"metadata":{"name":"a"}}]}`, func(err error) bool { return err == nil }},
-		{"too old, and it says where to go on", 410, gone, func(err error) bool {
+		{"too old, with a new continue token", 410, gone, func(err error) bool {
 			expired, ok := errors.AsType[*scan.ExpiredError](err)
 			return ok && expired.Next == "next"
 		}},
@@ -105,7 +105,7 @@ func TestList(t *testing.T) {
 		}},
 		{"forbidden", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, func(err error) bool { return errors.Is(err, scan.ErrRefused) }},
 		{"not there any more", 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, func(err error) bool { return errors.Is(err, scan.ErrRefused) }},
-		{"trouble is tried again by who asks", 500, `trouble`, func(err error) bool {
+		{"server errors are retried by the caller", 500, `trouble`, func(err error) bool {
 			_, expired := errors.AsType[*scan.ExpiredError](err)
 			return err != nil && !expired && !errors.Is(err, scan.ErrRefused)
 		}},
@@ -175,14 +175,14 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// FuzzParse: bytes of an API server that somebody else wrote.
+// FuzzParse: bytes of a hostile API server.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"continue":"c"},"items":[{"metadata":{"name":"a"}}]}`))
 	f.Add([]byte(`{"items":[{"kind":"Pod","apiVersion":"v1"},{}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		page, err := parse(text, pods)
 		if err != nil && len(page.Objects) > 0 {
-			t.Fatal("objects of what is no list")
+			t.Fatal("objects of an invalid list")
 		}
 		for _, o := range page.Objects {
 			if o.Kind() == "" || o.APIVersion() == "" {

@@ -18,7 +18,7 @@ func event(kind, name, version string, generation int) string {
 	return fmt.Sprintf(`{"type":%q,"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":%q,"namespace":"shop","uid":"u","resourceVersion":%q,"generation":%d}}}`+"\n", kind, name, version, generation)
 }
 
-// TestWatch: what is asked, what is told, and from where it goes on.
+// TestWatch: the requests, the reported events, and the version to continue from.
 func TestWatch(t *testing.T) {
 	const gone = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`
 	expired := func(err error) bool { _, ok := errors.AsType[*scan.ExpiredError](err); return ok }
@@ -28,7 +28,7 @@ func TestWatch(t *testing.T) {
 		check                    func(error) bool
 	}{
 		{"objects that come, change and go", event("ADDED", "a", "8", 1) + event("MODIFIED", "a", "9", 2) + event("DELETED", "a", "10", 2), "a a a(gone)", "10", 200, nil},
-		{"a bookmark tells nothing, and is where to go on", event("ADDED", "a", "8", 1) + event("BOOKMARK", "", "50", 0), "a", "50", 200, nil},
+		{"a bookmark is no event, and is the version to continue from", event("ADDED", "a", "8", 1) + event("BOOKMARK", "", "50", 0), "a", "50", 200, nil},
 		{"nothing", "", "", "7", 200, nil},
 		{"too old, at once", gone, "", "7", 410, expired},
 		{"too old, later", event("ADDED", "a", "8", 1) + `{"type":"ERROR","object":` + gone + "}\n", "a", "8", 200, expired},
@@ -51,7 +51,7 @@ func TestWatch(t *testing.T) {
 			names = append(names, c.Name)
 		})
 		if got := strings.Join(names, " "); got != row.told || next != row.next {
-			t.Errorf("%s: told %q up to %s, want %q up to %s", row.reason, got, next, row.told, row.next)
+			t.Errorf("%s: reported %q up to %s, want %q up to %s", row.reason, got, next, row.told, row.next)
 		}
 		if row.check == nil && err != nil || row.check != nil && !row.check(err) {
 			t.Errorf("%s: %v", row.reason, err)
@@ -91,11 +91,11 @@ func TestMarks(t *testing.T) {
 	}
 	old.Generation = 0
 	if got := l.markOf(&old); got != 0 {
-		t.Errorf("an object without a generation has the mark %d: nobody could tell of its spec", got)
+		t.Errorf("an object without a generation has the mark %d: changes of its spec would be missed", got)
 	}
 }
 
-// TestGet: an object, and what is none.
+// TestGet: an object, and an invalid one.
 func TestGet(t *testing.T) {
 	for _, row := range []struct {
 		reason string

@@ -138,7 +138,7 @@ func prober(t *testing.T, config *rest.Config, objects ...runtime.Object) (*prob
 }
 
 // TestEachServer: every API server must have called the webhooks of both marks, and each is
-// asked once for what it has shown.
+// asked once for a mark that it has reported.
 func TestEachServer(t *testing.T) {
 	fast, slow := start(t, mutating, validating), start(t)
 	p, _, requests := prober(t, fast.config(), slicesOf(fast, slow))
@@ -165,7 +165,7 @@ func TestEachServer(t *testing.T) {
 		t.Errorf("the other one was asked %d times over %d connections, of %d requests", n, connections, requests())
 	}
 	if err := p.Probe(t.Context(), mutating, validating); err != nil || requests() != 5 {
-		t.Errorf("what was seen was asked again: %v, %d requests", err, requests())
+		t.Errorf("a reported mark was asked again: %v, %d requests", err, requests())
 	}
 	other := strings.Repeat("0", 32) + "-0123456789abcdef"
 	if err := p.Probe(t.Context(), other, validating); err == nil || requests() != 7 {
@@ -173,7 +173,7 @@ func TestEachServer(t *testing.T) {
 	}
 }
 
-// otherCertificate starts a server whose certificate the client's authority has not signed.
+// otherCertificate starts a server with a certificate that the client's authority has not signed.
 func otherCertificate(t *testing.T, marks ...string) *apiServer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -245,8 +245,8 @@ func TestThroughService(t *testing.T) {
 	}
 }
 
-// TestRefused: a refusal counts as seen if the webhooks were called before, and else says
-// whether the right is missing.
+// TestRefused: a refusal counts as seen if the webhooks were called before. Otherwise the error
+// names a missing right.
 func TestRefused(t *testing.T) {
 	status := func(code int32, reason metav1.StatusReason) *metav1.Status {
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"}

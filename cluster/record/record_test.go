@@ -268,7 +268,7 @@ func TestStatusOfMany(t *testing.T) {
 			list = append(list, p)
 		}
 		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), list...)
-		var mu sync.Mutex // the writer's timer does not see what the test read before
+		var mu sync.Mutex // the writer's timer runs in parallel with the test
 		var written, want []string
 		client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
 			patch, _ := action.(kubetesting.PatchAction)
@@ -341,6 +341,6 @@ func TestStatusWithin(t *testing.T) {
 
 func TestConstructorsRefuse(t *testing.T) {
 	if _, err := record.NewEvents(record.EventOptions{Client: fake.NewClientset(), Controller: "c"}); err == nil {
-		t.Error("events of nobody were accepted")
+		t.Error("incomplete options were accepted")
 	}
 }

@@ -103,7 +103,7 @@ func TestChangeDuringRound(t *testing.T) {
 		stale  int // writes of the earlier condition of the edited policy
 	}{
 		{"without a change the order stays", -1, "", 0},
-		{"a policy whose turn is later", 290, "p290=Edited", 0},
+		{"a policy later in the round", 290, "p290=Edited", 0},
 		{"a policy that was written in this round", 3, "p3=Edited", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

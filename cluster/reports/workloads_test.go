@@ -57,7 +57,7 @@ func pod(of *report.Owner) report.Resource {
 	return report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-1", UID: "uid-pod", Owner: of}
 }
 
-// TestWorkload: for whom a pod runs.
+// TestWorkload: the workload of a pod.
 func TestWorkload(t *testing.T) {
 	stale := owner("apps/v1", "ReplicaSet", "web-1")
 	stale.UID = "uid-before"
@@ -67,11 +67,11 @@ func TestWorkload(t *testing.T) {
 		want   string
 		asked  int
 	}{
-		{"nobody made it", nil, "", 0},
+		{"it has no owner", nil, "", 0},
 		{"a ReplicaSet of a Deployment", owner("apps/v1", "ReplicaSet", "web-1"), "Deployment web", 1},
-		{"a ReplicaSet that somebody made by hand", owner("apps/v1", "ReplicaSet", "alone"), "ReplicaSet alone", 1},
+		{"a ReplicaSet made by hand", owner("apps/v1", "ReplicaSet", "alone"), "ReplicaSet alone", 1},
 		{"a Job of a CronJob", owner("batch/v1", "Job", "nightly-1"), "CronJob nightly", 1},
-		{"a Job of nobody", owner("batch/v1", "Job", "once"), "Job once", 1},
+		{"a Job without an owner", owner("batch/v1", "Job", "once"), "Job once", 1},
 		{"a StatefulSet, which nothing is behind", owner("apps/v1", "StatefulSet", "db"), "StatefulSet db", 0},
 		{"a controller of another kind", owner("argoproj.io/v1alpha1", "Workflow", "build"), "Workflow build", 0},
 		{"a static pod, which a node made", owner("v1", "Node", "node-1"), "", 0},
@@ -103,8 +103,8 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
-// TestWorkloadNoAnswer: who gets no answer says so, and remembers nothing; who may not
-// look takes what the pod says.
+// TestWorkloadNoAnswer: an API error is returned and not cached. Without the right to read
+// the owner, the pod's owner reference is the workload.
 func TestWorkloadNoAnswer(t *testing.T) {
 	client := newClient(t, controller("apps/v1", "ReplicaSet", "web-1", owner("apps/v1", "Deployment", "web")))
 	answer := errors.New("connection refused")
@@ -120,7 +120,7 @@ func TestWorkloadNoAnswer(t *testing.T) {
 	}
 	answer = apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "replicasets"}, "web-2", nil)
 	if got, err := w.Workload(t.Context(), pod(owner("apps/v1", "ReplicaSet", "web-2"))); err != nil || got == nil || got.Name != "web-2" {
-		t.Errorf("who may not look got %v, %v, want the pod's word", got, err)
+		t.Errorf("without the right to read: got %v, %v, want the pod's owner reference", got, err)
 	}
 }
 

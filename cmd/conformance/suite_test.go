@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// What the suite's client takes where a case has no file of its own.
+// Defaults of the suite's client for a case without a file of its own.
 const (
 	beacon       = "https://github.com/sigstore-conformance/extremely-dangerous-public-oidc-beacon/.github/workflows/extremely-dangerous-oidc-beacon.yml@refs/heads/main"
 	beaconIssuer = "https://token.actions.githubusercontent.com"

@@ -100,7 +100,7 @@ func (c containerd) run(t testing.TB, args []string, stdin io.Reader) judgement 
 		t.Errorf("the reason is %q: want one line", j.reason)
 	}
 	if strings.Contains(j.reason+j.log, nodeToken) {
-		t.Errorf("the token is told: %s\n%s", j.reason, j.log)
+		t.Errorf("the output contains the token: %s\n%s", j.reason, j.log)
 	}
 	return j
 }
@@ -132,7 +132,7 @@ func serve(t testing.TB, handler http.Handler, more string) (settings string, se
 	return write(t, "node.yaml", "gateway: {url: \""+server.URL+"\", caFile: "+ca+", tokenFile: "+token+"}\n"+more), server
 }
 
-// env is a gate with real parts, behind the real endpoint, whose one rule it is.
+// env is a gate with real parts behind the real endpoint. It is also the gate's only rule.
 type env struct {
 	*gatetest.Env
 	endpoint http.Handler
@@ -168,7 +168,7 @@ type unrecorded struct{}
 
 func (unrecorded) Record(context.Context, api.Call) {}
 
-// Open implements gate.Registries, and notes who is asked for.
+// Open implements gate.Registries, and records the accesses.
 func (h *env) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
 	h.mu.Lock()
 	h.opened = append(h.opened, access)
@@ -176,8 +176,8 @@ func (h *env) Open(ctx context.Context, access gate.Access, repository image.Rep
 	return h.Env.Open(ctx, access, repository)
 }
 
-// Name, Extractors and Plan make the env a rule: images in shop/ are signed by
-// its signer; of others it does not speak.
+// Name, Extractors and Plan make the env a rule: it requires its signer's signature on images in
+// shop/ and does not match others.
 func (h *env) Name() string                                  { return "check" }
 func (h *env) Extractors(*policy.Subject) []policy.Extractor { return nil }
 func (h *env) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {

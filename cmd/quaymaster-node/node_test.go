@@ -100,12 +100,12 @@ func testContainerd(t *testing.T, binary string) {
 		{"a signed image's name and another's digest", plain, signed.Name, unsigned.Manifest.Digest, false, ""},
 		{"a digest that is not there", plain, signed.Name, absent, false, "denied"},
 		{"a name with another digest", plain, signed.ByDigest(), unsigned.Manifest.Digest, false, "contradict"},
-		{"no policy speaks of it", plain, other.Name, other.Manifest.Digest, true, "no-policy"},
-		{"no policy speaks of it, and one must", strict, other.Name, other.Manifest.Digest, false, "requireMatch"},
+		{"no policy matches it", plain, other.Name, other.Manifest.Digest, true, "no-policy"},
+		{"no policy matches it, and one must", strict, other.Name, other.Manifest.Digest, false, "requireMatch"},
 		{"a signed image where one must", strict, signed.Name, signed.Manifest.Digest, true, "verified"},
 		{"an image that the settings name by digest", named, unsigned.Name, unsigned.Manifest.Digest, true, "without proof"},
 		{"the same repository with another digest", named, unsigned.Name, absent, false, ""},
-		{"a token that nobody knows", stranger, signed.Name, signed.Manifest.Digest, false, "401"},
+		{"an unknown token", stranger, signed.Name, signed.Manifest.Digest, false, "401"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			j := containerd{binary: binary, settings: row.settings}.verify(t, row.name, row.digest)
@@ -116,8 +116,8 @@ func testContainerd(t *testing.T, binary string) {
 	}
 }
 
-// testShadow: what the twin of testContainerd denies is pulled where the gateway says that
-// it is a shadow, also when it cannot judge; a gateway that is away says nothing.
+// testShadow: the images that testContainerd denies are pulled where the gateway reports shadow
+// mode, also when it cannot evaluate; an unreachable gateway reports no mode.
 func testShadow(t *testing.T, binary string) {
 	h := newEnv(t)
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
@@ -148,8 +148,8 @@ func testShadow(t *testing.T, binary string) {
 	}
 }
 
-// testNoIdentity has the endpoint ask for manifests: what they name for their pulls,
-// and the namespace that the caller names, open nothing.
+// testNoIdentity sends manifests to the endpoint: their pull secrets, and the caller's namespace,
+// open nothing.
 func testNoIdentity(t *testing.T, _ string) {
 	h := newEnv(t)
 	signed := h.sign(t, h.Build("shop/signed", "1", "signed"))
@@ -235,7 +235,7 @@ func testWhatIsNotUnderstoodDenies(t *testing.T, binary string) {
 		{"another media type", says(200, "text/html", good), false, "text/html"},
 		{"an error with a record", says(500, kind, good), false, "HTTP 500"},
 		{"another success", says(201, kind, good), false, "HTTP 201"},
-		{"an error that says why", says(503, kind, `{"message": "busy"}`), false, "busy"},
+		{"an error with its cause", says(503, kind, `{"message": "busy"}`), false, "busy"},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, false, "HTTP 307"},

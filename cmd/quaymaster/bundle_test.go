@@ -60,8 +60,8 @@ func digestOf(t *testing.T, out string) string {
 	return digest
 }
 
-// TestBundle: what was decided from files and a registry is decided from one file and
-// a layout, when the registry is gone.
+// TestBundle: a decision from files and a registry is the same from one bundle and a layout, when
+// the registry is gone.
 func TestBundle(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
@@ -111,7 +111,7 @@ data: {ours: %q}
 	}{
 		{"signed", offline(signed.Name), command.ExitAllowed, "1 allowed"},
 		{"unsigned", offline(unsigned.Name), command.ExitDenied, "no signature found"},
-		{"signed by a stranger", offline(foreign.Name), command.ExitDenied, "another key"},
+		{"signed by another key", offline(foreign.Name), command.ExitDenied, "another key"},
 		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), command.ExitError, "could not be verified"},
 		{"another digest", []string{"verify", "--bundle", file, "--bundle-digest", "sha256:" + strings.Repeat("0", 64), signed.Name}, command.ExitUsage, "is wanted"},
 		{"a digest without a bundle", []string{"verify", "--bundle-digest", digest, signed.Name}, command.ExitUsage, "--bundle FILE"},
@@ -185,15 +185,15 @@ stringData:
 	}
 }
 
-// TestBundleOfAStranger: what a bundle says of itself is only shown by a terminal.
-func TestBundleOfAStranger(t *testing.T) {
+// TestUntrustedBundle: a bundle's metadata is displayed without control characters.
+func TestUntrustedBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
 	_, err := bundle.WriteFile(file, &bundle.Contents{
 		Policies: []bundle.Item{{Name: "\x1b[2J", Text: []byte("{}")}}, Notes: []string{"\x1b]0;yours\x07", "a sentence"},
 	})
 	ok(t, err)
 	code, out, errs := quaymaster(t, "bundle", "show", file)
-	if code != command.ExitAllowed || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, `not carried: \x1b]0;yours`) || !strings.Contains(out, "not carried: a sentence\n") {
+	if code != command.ExitAllowed || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, `not included: \x1b]0;yours`) || !strings.Contains(out, "not included: a sentence\n") {
 		t.Errorf("exit %d: %q%q", code, out, errs)
 	}
 }
@@ -248,7 +248,7 @@ spec: {effect: Allow, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
 	}
 }
 
-// TestBundleAsAdmitted: with the gateway's settings, a bundle counts what they count.
+// TestBundleAsAdmitted: with the gateway's settings, a bundle applies the same exceptions and exclusions.
 func TestBundleAsAdmitted(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")
@@ -279,7 +279,7 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 		{"by default none does", config("none.yaml", ""), nil, command.ExitDenied},
 		{"that of its namespace does", config("office.yaml", "exceptions: {namespaces: [office]}\n"), nil, command.ExitAllowed},
 		{"that of another does not", config("other.yaml", "exceptions: {namespaces: [shop]}\n"), nil, command.ExitDenied},
-		{"nobody asks in a namespace that is excluded", config("none.yaml", ""), []string{"-n", "kube-system"}, command.ExitAllowed},
+		{"no policy applies in an excluded namespace", config("none.yaml", ""), []string{"-n", "kube-system"}, command.ExitAllowed},
 		{"a policy that is not selected", config("selector.yaml", "policies: {selector: team=a}\n"), nil, command.ExitAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -299,7 +299,7 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 	}
 }
 
-// TestMirrorOfABundle: of a bundle, mirror shows what it shows of the files.
+// TestMirrorOfABundle: mirror shows the same for a bundle as for the files.
 func TestMirrorOfABundle(t *testing.T) {
 	f := newFairway(t)
 	policy := f.path("policy.yaml")
@@ -323,7 +323,7 @@ func TestMirrorOfABundle(t *testing.T) {
 		{"a copy that is not proved", []string{"--bundle", with, late}, command.ExitDenied, "denied"},
 		{"a bundle without a mapping", []string{"--bundle", without, f.signed.Name}, command.ExitUsage, "no mapping"},
 		{"a mapping beside it", []string{"--bundle", with, "--mirrors", mapping, f.signed.Name}, command.ExitUsage, "make another bundle"},
-		{"nobody is asked", []string{"--bundle", with, "--offline", f.signed.Name}, command.ExitUsage, "ask nobody"},
+		{"offline", []string{"--bundle", with, "--offline", f.signed.Name}, command.ExitUsage, "send no request"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, append([]string{"mirror"}, c.args...)...)
@@ -334,7 +334,7 @@ func TestMirrorOfABundle(t *testing.T) {
 	}
 }
 
-// TestNamespaceAsAdmitted: -n is no namespace of what is in none, as at admission.
+// TestNamespaceAsAdmitted: -n is not applied to cluster-scoped objects, as at admission.
 func TestNamespaceAsAdmitted(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	policy := h.file(t, "policies.yaml", `apiVersion: kyverno.io/v1

@@ -39,7 +39,7 @@ func TestCompareGolden(t *testing.T) {
 	}
 }
 
-// TestCompareStatus: what the command ends with, and says.
+// TestCompareStatus: the command's exit status and output.
 func TestCompareStatus(t *testing.T) {
 	decisions, err := os.ReadFile(filepath.Join("testdata", "compare", "decisions.jsonl"))
 	if err != nil {
@@ -61,8 +61,8 @@ func TestCompareStatus(t *testing.T) {
 		want   string
 	}{
 		{"nothing differs that we would deny newly", []string{"-f", cluster, "--decision-log", write(all[3] + all[4])}, command.ExitAllowed, "we would deny 0"},
-		{"we deny what the other admits", []string{"-f", cluster, "--decision-log", write(all[0])}, command.ExitDenied, "ADMITTED THERE, AND DENIED HERE"},
-		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, command.ExitAllowed, "deny (audit): unsigned"},
+		{"denied here and admitted there", []string{"-f", cluster, "--decision-log", write(all[0])}, command.ExitDenied, "ADMITTED THERE, AND DENIED HERE"},
+		{"and under audit it is only reported", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, command.ExitAllowed, "deny (audit): unsigned"},
 		{"not verified here", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, command.ExitError, "NOT VERIFIED HERE"},
 		{"a line that makes no sense", []string{"-f", cluster, "--decision-log", write(all[4] + "no\n")}, command.ExitError, "not read: 1 objects or lines"},
 		{"a log that is not there", []string{"-f", cluster, "--decision-log", "none"}, command.ExitError, "--decision-log none"},
@@ -87,8 +87,8 @@ func TestCompareStatus(t *testing.T) {
 	}
 }
 
-// TestCompareStaysInItsRow: reports and events are written by whoever may, and say nothing
-// outside of their cells.
+// TestCompareStaysInItsRow: reports and events are untrusted, and write nothing outside of their
+// cells.
 func TestCompareStaysInItsRow(t *testing.T) {
 	made := `{"apiVersion":"wgpolicyk8s.io/v1alpha2","kind":"PolicyReport","metadata":{"name":"r","namespace":"shop","labels":{"app.kubernetes.io/managed-by":"MANAGER"}},
 		"results":[{"source":"SOURCE","policy":"signed","rule":"RULE","result":"fail","message":"no","timestamp":{"seconds":1795348800,"nanos":0},

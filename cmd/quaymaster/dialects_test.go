@@ -55,7 +55,7 @@ spec: {effect: %s, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
 	}{
 		{"signed", []string{all}, nil, signed.Name, command.ExitAllowed, "ImageValidatingPolicy/signed"},
 		{"unsigned", []string{all}, nil, unsigned.Name, command.ExitDenied, "not ours"},
-		{"signed by a stranger", []string{all}, nil, foreign.Name, command.ExitDenied, "not ours"},
+		{"signed by another key", []string{all}, nil, foreign.Name, command.ExitDenied, "not ours"},
 		{"a policy of the namespace", []string{ofShop}, []string{"-n", "shop"}, unsigned.Name, command.ExitDenied, "not ours"},
 		{"a policy of another namespace", []string{ofShop}, []string{"-n", "market"}, unsigned.Name, command.ExitAllowed, ""},
 		{"an exception", []string{all, exception}, nil, unsigned.Name, command.ExitAllowed, "office/legacy"},

@@ -81,18 +81,20 @@ Try it without any setup:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       t.Version(),
-		Args:          cobra.NoArgs,
+		Args:          usage.NoArguments,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	usage.Adapt(root)
 	root.AddCommand(verify.New(t), verify.NewExplain(t), apply.New(t), scan.New(t), test.New(t), mirror.New(t), bundle.New(t),
 		convert.New(t), serve.New(t), log.New(t), demo.New(t), versionCommand(t))
+	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made
+	usage.AdaptErrors(root)
 	return root
 }
 
 func versionCommand(t command.Terminal) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: usage.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			fmt.Fprintln(t.Out, "quaymaster "+t.Version())
 			return nil

@@ -74,6 +74,7 @@ func TestExitStatus(t *testing.T) {
 	nowhere := closed.Host() + "/app:v1"
 	closed.Close()
 	key := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog"}
+	empty := t.TempDir()
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -82,17 +83,19 @@ func TestExitStatus(t *testing.T) {
 	}{
 		{"signed", append(key, signed.Name), command.ExitAllowed, "1 allowed"},
 		{"unsigned", append(key, unsigned.Name), command.ExitDenied, "no signature found"},
-		{"signed by a stranger", append(key, foreign.Name), command.ExitDenied, "another key"},
+		{"signed by another key", append(key, foreign.Name), command.ExitDenied, "another key"},
 		{"registry down", append(key, nowhere), command.ExitError, "could not be verified"},
-		{"denied outweighs unable", append(key, nowhere, unsigned.Name), command.ExitDenied, "1 denied"},
+		{"denied outweighs error", append(key, nowhere, unsigned.Name), command.ExitDenied, "1 denied"},
 		{"no such image", append(key, h.Registry.Host()+"/none:v1"), command.ExitError, "could not be verified"},
 		{"the log is on unless switched off", []string{"verify", "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json"), signed.Name}, command.ExitDenied, "transparency log"},
 		{"nothing to verify", []string{"verify", "--key", h.path("key.pub")}, command.ExitUsage, "nothing to verify"},
-		{"nobody to believe", []string{"verify", signed.Name}, command.ExitUsage, "what must be proved?"},
+		{"a manifest without an object", append(key, "-f", h.file(t, "zero.yaml", "")), command.ExitUsage, "zero.yaml: no objects in it"},
+		{"no key or policy", []string{"verify", signed.Name}, command.ExitUsage, "no policy or signer given: set --policy, --bundle, --from-cluster, --key, "},
 		{"an identity without an issuer", []string{"verify", "--certificate-identity", "x", signed.Name}, command.ExitUsage, "--certificate-oidc-issuer"},
 		{"a missing key file", []string{"verify", "--key", "no-such-file", signed.Name}, command.ExitUsage, "no-such-file"},
 		{"a key file that is no key", []string{"verify", "--key", h.path("trusted_root.json"), signed.Name}, command.ExitUsage, "trusted_root.json"},
 		{"a certificate file that is none", []string{"verify", "--notation-cert", h.path("key.pub"), signed.Name}, command.ExitUsage, "--notation-cert"},
+		{"a log key that is none", append(key, "--rekor-key", h.path("trusted_root.json"), signed.Name), command.ExitUsage, "trusted_root.json: PEM: there is text that is no PEM block; want \"-----BEGIN PUBLIC KEY-----\""},
 		{"a chain that is none", []string{"verify", "--certificate-chain", h.path("key.pub"), signed.Name}, command.ExitUsage, "--certificate-chain"},
 		{"a missing manifest", append(key, "-f", "no-such-file"), command.ExitUsage, "no-such-file"},
 		{"an unknown flag", append(key, "--no-such-flag", signed.Name), command.ExitUsage, "no-such-flag"},
@@ -104,6 +107,7 @@ func TestExitStatus(t *testing.T) {
 		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), command.ExitUsage, "cannot be both"},
 		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), command.ExitUsage, "one kind"},
 		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), command.ExitUsage, "slsaprovenance"},
+		{"a folder without policies", []string{"verify", "--policy", empty, signed.Name}, command.ExitUsage, "--policy " + empty + ": no .yaml, .yml or .json file in it"},
 		{"standard input for policies", []string{"verify", "--policy", "-", signed.Name}, command.ExitUsage, "standard input"},
 		{"two outputs in one place", append(key, "-o", "json", "-o", "text", signed.Name), command.ExitUsage, "mixed"},
 		{"an annotation that is there not", append(key, "-a", "team=web", signed.Name), command.ExitDenied, "annotation"},
@@ -186,6 +190,40 @@ func TestKeyless(t *testing.T) {
 	}
 }
 
+// TestWrongArguments: an error about arguments names the command, and suggests a fix.
+func TestWrongArguments(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"aply":            `unknown command "aply": did you mean apply?; see: quaymaster --help`,
+		"nothing":         `unknown command "nothing"; see: quaymaster --help`,
+		"log verfy":       `unknown command "verfy": did you mean verify?; see: quaymaster log --help`,
+		"verify --keys x": "unknown flag: --keys: did you mean --key?; see: quaymaster verify --help",
+		"verify -z":       "unknown shorthand flag: 'z' in -z; see: quaymaster verify --help",
+		"serve foo":       `quaymaster serve takes no arguments, found "foo"`,
+		"version foo":     `quaymaster version takes no arguments, found "foo"`,
+		"scan foo":        `quaymaster scan takes no arguments, found "foo"`,
+		"help foo":        `unknown command "foo"; see: quaymaster --help`,
+		"help verify foo": `quaymaster verify takes no arguments, found "foo"`,
+		"completion foo":  `unknown command "foo"; see: quaymaster completion --help`,
+		"apply":           "name a policy: quaymaster apply POLICY... -r RESOURCE...",
+		"test":            "name a folder of suites: quaymaster test PATH...",
+		"convert":         "name a policy: quaymaster convert FILE",
+		"convert a b":     "quaymaster convert takes 1 argument, found 2: quaymaster convert FILE",
+		"log verify":      "name a decision log: quaymaster log verify FILE|DIR...",
+		"log show":        "name a decision log: quaymaster log show DIR",
+		"bundle show":     "name a bundle: quaymaster bundle show FILE",
+	} {
+		code, out, errs := quaymaster(t, strings.Fields(arguments)...)
+		if code != command.ExitUsage || !strings.HasPrefix(errs, "quaymaster: "+want) || out != "" {
+			t.Errorf("%s: exit status %d, want %q in:\n%s%s", arguments, code, want, out, errs)
+		}
+	}
+	for _, arguments := range []string{"help", "help verify", "help log show", "completion"} {
+		if code, out, errs := quaymaster(t, strings.Fields(arguments)...); code != 0 || !strings.Contains(out, "Usage:") {
+			t.Errorf("%s: exit status %d\n%s%s", arguments, code, out, errs)
+		}
+	}
+}
+
 func TestExplainAndVersion(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
@@ -203,7 +241,7 @@ func TestExplainAndVersion(t *testing.T) {
 
 func TestDemo(t *testing.T) {
 	code, out, errs := quaymaster(t, "demo")
-	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") ||
+	if code != 0 || !strings.Contains(out, "4 allowed, 4 denied") || !strings.Contains(out, "To try the commands above, use: quaymaster demo --keep") ||
 		!strings.Contains(out, "redirected to") || !strings.Contains(out, "not redirected (RegistryMirror/demo[0])") {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
@@ -222,8 +260,8 @@ spec:
           attestors: [{entries: [{keys: {secret: {name: key, namespace: shop}, rekor: {ignoreTlog: true}}}]}]
 `
 
-// TestResources: what policies look up comes from files, and what is not there
-// is not known, never "does not apply".
+// TestResources: the lookups of policies come from files, and a missing object is indeterminate,
+// never "does not apply".
 func TestResources(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
@@ -244,8 +282,9 @@ func TestResources(t *testing.T) {
 		{"selected and signed", "blue", resources, signed.Name, command.ExitAllowed, "1 allowed"},
 		{"selected and unsigned", "blue", resources, unsigned.Name, command.ExitDenied, "no signature found"},
 		{"another team", "red", resources, unsigned.Name, command.ExitAllowed, "no policy"},
-		{"a namespace that nobody described", "green", resources, unsigned.Name, command.ExitError, "labels of the object's namespace"},
-		{"a Secret that nobody gave", "blue", noSecret, signed.Name, command.ExitError, "--resource"},
+		{"a namespace without an object", "green", resources, unsigned.Name, command.ExitError, "labels of the object's namespace"},
+		{"another kind", "blue", h.file(t, "others.yaml", namespace("blue", "blue")+secret+"---\napiVersion: v1\nkind: Config\nmetadata: {name: a}\n"), signed.Name, command.ExitAllowed, "kind Config is not used for look-ups; want ConfigMap, Secret, Namespace or CustomResourceDefinition"},
+		{"a Secret that is missing", "blue", noSecret, signed.Name, command.ExitError, "--resource"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, "verify", "--policy", policies, "--resource", c.resources, "-n", c.namespace, c.image)
@@ -253,6 +292,24 @@ func TestResources(t *testing.T) {
 				t.Errorf("exit status %d, want %d; want %q in:\n%s%s", code, c.code, c.says, out, errs)
 			}
 		})
+	}
+}
+
+// TestUnknownUser: without a user, a rule for users matches, and a warning reports it.
+func TestUnknownUser(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	unsigned := h.Build("unsigned", "v1", "1")
+	policy := h.file(t, "users.yaml", strings.Replace(strings.Replace(byNamespace, ", namespaceSelector: {matchLabels: {team: blue}}}", "}, subjects: [{kind: User, name: alice}]", 1),
+		"spec:\n", "spec:\n  background: false\n", 1))
+	bob := h.file(t, "bob.yaml", "apiVersion: cli.kyverno.io/v1alpha1\nkind: UserInfo\nmetadata: {name: bob}\nuserInfo: {username: bob}\n")
+	const warning = "rules for users match every user"
+	secret := h.file(t, "key.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: shop}\ndata: {cosign.pub: "+encode(h.key.PublicPEM())+"}\n")
+	args := []string{"verify", "--policy", policy, "--resource", secret, unsigned.Name}
+	if code, out, errs := quaymaster(t, args...); code != command.ExitDenied || !strings.Contains(errs, warning) {
+		t.Errorf("exit status %d:\n%s%s", code, out, errs)
+	}
+	if code, out, errs := quaymaster(t, append(args, "--userinfo", bob)...); code != command.ExitAllowed || strings.Contains(errs, warning) {
+		t.Errorf("with a user: exit status %d:\n%s%s", code, out, errs)
 	}
 }
 
@@ -298,7 +355,7 @@ spec:
 		image    string
 		code     int
 	}{
-		{"a certificate that nobody vouches for", false, signed.Name, command.ExitError},
+		{"a certificate of an unknown authority", false, signed.Name, command.ExitError},
 		{"the policy gives TLS up", true, signed.Name, command.ExitAllowed},
 		{"and no more than TLS", true, unsigned.Name, command.ExitDenied},
 	} {

@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// fairway is a source and its mirrors: near serves what was signed, late another
-// image under the same tag, and nobody listens at down.
+// fairway is a source and its mirrors: near serves the signed images, late another image under the
+// same tag, and down refuses connections.
 type fairway struct {
 	*env
 	near, late *gatetest.Yard
@@ -116,23 +116,23 @@ func TestMirror(t *testing.T) {
 		name, reason string
 		targets      []string
 		settings     string
-		args         []string // "web", "other" and "copy" stand for images
+		args         []string // "web", "other" and "copy" are replaced by images
 		code         int
 	}{
 		{"first", "the first target serves the digest", f.targets("near", "late"), "", []string{"web"}, command.ExitAllowed},
 		{"failover", "one is down, one has another image, the third serves the digest", f.targets("down", "late", "near"), "", []string{"web"}, command.ExitAllowed},
-		{"differs", "the only target has other bytes: the image stays, and both digests are told", f.targets("late"), "", []string{"web"}, command.ExitAllowed},
+		{"differs", "the only target has other bytes: the image stays, and both digests are reported", f.targets("late"), "", []string{"web"}, command.ExitAllowed},
 		{"differs-denied", "and the mapping denies that", f.targets("late"), "      otherwise: Deny\n", []string{"web"}, command.ExitDenied},
-		{"down-denied", "nobody could look, which is no denial", f.targets("down"), "      otherwise: Deny\n", []string{"web"}, command.ExitError},
+		{"down-denied", "could not be verified, which is no denial", f.targets("down"), "      otherwise: Deny\n", []string{"web"}, command.ExitError},
 		{"missing", "no target has the image", f.targets("near"), "", []string{"other"}, command.ExitAllowed},
 		{"resolve-target", "the target's answer counts", f.targets("late"), "      resolve: Target\n", []string{"web"}, command.ExitAllowed},
 		{"always", "the target is not asked", f.targets("down"), "      when: Always\n", []string{"web"}, command.ExitAllowed},
 		{"copy", "inside a target", f.targets("near"), "", []string{"copy"}, command.ExitAllowed},
 		{"not-mapped", "no mapping matches it", f.targets("near"), "", []string{"registry.example/app:v1"}, command.ExitAllowed},
-		{"no-source", "the source is down, and nobody knows which digest is meant", f.targets("near"), "", []string{"none"}, command.ExitError},
-		{"offline", "nobody is asked", f.targets("down", "near"), "      pullSecrets: [near-corp]\n      evidence: [Target, Source, {repository: \"" + f.near.Registry.Host() + "/signatures\"}]\n", []string{"--offline", "web"}, command.ExitAllowed},
+		{"no-source", "the source is down, and the digest is unknown", f.targets("near"), "", []string{"none"}, command.ExitError},
+		{"offline", "no registry is asked", f.targets("down", "near"), "      pullSecrets: [near-corp]\n      evidence: [Target, Source, {repository: \"" + f.near.Registry.Host() + "/signatures\"}]\n", []string{"--offline", "web"}, command.ExitAllowed},
 		{"proved", "the policy proves it", f.targets("late", "near"), "", []string{"--policy", f.path("policy.yaml"), "web"}, command.ExitAllowed},
-		{"unproved", "no policy speaks of it, and the entry wants proof", f.targets("near"), "", []string{"--policy", f.path("policy.yaml"), "other"}, command.ExitAllowed},
+		{"unproved", "no policy matches it, and the entry requires verification", f.targets("near"), "", []string{"--policy", f.path("policy.yaml"), "other"}, command.ExitAllowed},
 		{"denied", "the copy is judged by its source's name, and is not proved", f.targets("late"), "", []string{"--policy", f.path("policy.yaml"), "late"}, command.ExitDenied},
 		{"proved-denied", "proved, and no target qualifies", f.targets("late"), "      otherwise: Deny\n", []string{"--policy", f.path("policy.yaml"), "web"}, command.ExitDenied},
 	} {
@@ -194,7 +194,7 @@ func TestMirrorUsage(t *testing.T) {
 		{"no mapping", "--mirrors FILE", []string{"nginx"}},
 		{"no image", "nothing to show", []string{"--mirrors", good}},
 		{"an image for --check", "takes no image", []string{"--check", "--mirrors", good, "nginx"}},
-		{"policies that nobody asks", "ask nobody", []string{"--offline", "--policy", "x", "--mirrors", good, "nginx"}},
+		{"policies offline", "send no request", []string{"--offline", "--policy", "x", "--mirrors", good, "nginx"}},
 		{"an unknown output", "text or json", []string{"-o", "yaml", "--mirrors", good, "nginx"}},
 		{"a label without a value", "key=value", []string{"-l", "x", "--mirrors", good, "nginx"}},
 		{"a reference that is none", "NGINX", []string{"--mirrors", good, "NGINX"}},
@@ -210,8 +210,8 @@ func TestMirrorUsage(t *testing.T) {
 	}
 }
 
-// TestVerifyWithMirrors: verify and explain tell the redirection, and judge a copy
-// by its source's name; without the mirrors nothing of it is known.
+// TestVerifyWithMirrors: verify and explain report the redirection, and judge a copy by its
+// source's name; without the mirrors they report none.
 func TestVerifyWithMirrors(t *testing.T) {
 	f := newFairway(t)
 	ok(t, f.near.SignBundle(gatetest.Image{Repository: "hub/shop/web", Manifest: f.signed.Manifest}, verifytest.Claim{Signer: f.stranger, NoLog: true}, nil))
@@ -260,8 +260,8 @@ func TestMirrorsOfAList(t *testing.T) {
 	}
 }
 
-// mirrorBranch returns the branch of a tree that tells of mirrors; what stands
-// around it differs with the keys of each run.
+// mirrorBranch returns the mirrors' branch of a tree; the rest of the tree differs with the keys
+// of each run.
 func mirrorBranch(output string) string {
 	_, rest, _ := strings.Cut(output, "├─ mirror")
 	branch, _, _ := strings.Cut(rest, "\n├─ ")
@@ -279,8 +279,7 @@ func scrub(output string) string {
 	return strings.Join(kept, "")
 }
 
-// TestMirrorsPage: the mappings in docs/mirrors.md load, and its commands that ask
-// nobody work.
+// TestMirrorsPage: the mappings in docs/mirrors.md load, and its offline commands work.
 func TestMirrorsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/mirrors.md")
 	ok(t, err)

@@ -56,7 +56,7 @@ func TestOffline(t *testing.T) {
 			child := exec.CommandContext(t.Context(), "unshare", "-n", os.Args[0], "-test.run=^TestOfflineChild$")
 			child.Env = append(os.Environ(), offlineArguments+"="+strings.Join(c.args, "\n"))
 			child.Stdout, child.Stderr = &out, &out
-			_ = child.Run() // the status says how it ended
+			_ = child.Run() // checked by the exit status below
 			if code := child.ProcessState.ExitCode(); code != c.code {
 				t.Errorf("exit %d, want %d:\n%s", code, c.code, &out)
 			}
@@ -64,8 +64,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestKeyInAnExcludedNamespace: of a namespace that the gateway is never asked about, its
-// policies say nothing, and what the command line asks counts all the same.
+// TestKeyInAnExcludedNamespace: policies do not apply in an excluded namespace, and the keys of
+// the command line do.
 func TestKeyInAnExcludedNamespace(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
@@ -93,7 +93,7 @@ spec:
 		{"signed", signed.Name, "kube-system", key, command.ExitAllowed},
 		{"unsigned", unsigned.Name, "kube-system", key, command.ExitDenied},
 		{"unsigned, elsewhere", unsigned.Name, "shop", key, command.ExitDenied},
-		{"unsigned, and nobody asks", unsigned.Name, "kube-system", nil, command.ExitAllowed},
+		{"unsigned, without a key", unsigned.Name, "kube-system", nil, command.ExitAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			pod := h.file(t, "pod.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: %s}\nspec: {containers: [{name: web, image: %q}]}\n", c.namespace, c.image))

@@ -38,9 +38,8 @@ func saved(t *testing.T, folder string, image gatetest.Image) {
 	}
 }
 
-// TestOfflineDocumentation runs the commands of docs/offline.md, about an image that is
-// signed and, as its twin, about one that is not. What the page saves from a registry
-// stands in folders already.
+// TestOfflineDocumentation runs the commands of docs/offline.md, about a signed image and about an
+// unsigned twin. The folders that the page saves from a registry exist already.
 func TestOfflineDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/offline.md")
 	ok(t, err)

@@ -39,7 +39,7 @@ func (h *env) everyFormat() []string {
 	return append(args, "--vsa-verifier-id", "https://ci.example/verifier")
 }
 
-// TestEveryFormat: all of them at once, of a run that denies, cannot look and allows.
+// TestEveryFormat: all of them at once, of a run with denied, error and allowed.
 func TestEveryFormat(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
@@ -129,7 +129,7 @@ func TestOutputFlags(t *testing.T) {
 			t.Errorf("%s: exit status %d:\n%s%s", c.reason, code, out, errs)
 		}
 	}
-	const before = "what the step wrote\n"
+	const before = "written by the step\n"
 	for name, env := range map[string]map[string]string{"appended": {output.StepSummary: h.path("summary")}, "written": nil} {
 		h.file(t, "summary", before)
 		if code, _, errs := piped(t, "", env, append(key, "-o", "markdown="+h.path("summary"))...); code != command.ExitDenied {
@@ -141,8 +141,8 @@ func TestOutputFlags(t *testing.T) {
 	}
 }
 
-// TestEachImageOnce: an image that is named at five places of two files and of a rendered
-// chart costs what it costs at one, and all places are told.
+// TestEachImageOnce: an image that is named at five places of two files and of a rendered chart
+// costs as much as at one, and all places are reported.
 func TestEachImageOnce(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")

@@ -46,9 +46,9 @@ spec:
 	}{
 		{"signed", ofDocuments, stages(signed.ByDigest()), nil, command.ExitAllowed, "ImageValidatingPolicy/bases"},
 		{"unsigned", ofDocuments, stages(unsigned.ByDigest()), nil, command.ExitDenied, "no signature found"},
-		{"signed by a stranger", ofDocuments, stages(foreign.ByDigest()), nil, command.ExitDenied, "another key"},
+		{"signed by another key", ofDocuments, stages(foreign.ByDigest()), nil, command.ExitDenied, "another key"},
 		{"YAML", ofDocuments, "stages:\n- from: " + signed.ByDigest() + "\n---\nstages:\n- from: " + unsigned.ByDigest() + "\n", nil, command.ExitDenied, "document 2"},
-		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, command.ExitDenied, "the object cannot be changed here"},
+		{"a tag that is not pinned", ofDocuments, stages(signed.Name), nil, command.ExitDenied, "the object cannot be changed here"},
 		{"an expression that fails", ofDocuments, `{"stage":"x"}`, nil, command.ExitError, "no such key"},
 		{"a registry that is down", ofDocuments, stages(nowhere + "@" + signed.Manifest.Digest), nil, command.ExitError, "could not be verified"},
 		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, command.ExitAllowed, "no policy matches this document"},

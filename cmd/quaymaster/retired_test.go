@@ -46,7 +46,7 @@ func TestRetiredKey(t *testing.T) {
 		{"another key is", signed.Name, append(plain, "--retired-key", another), command.ExitAllowed, ""},
 		{"signed before", signed.Name, append(plain, "--retired-key", late), command.ExitAllowed, ""},
 		{"signed after", signed.Name, append(plain, "--retired-key", early), command.ExitDenied, "outside-validity"},
-		{"signed nobody knows when", untimed.Name, append(plain, "--insecure-ignore-tlog", "--retired-key", late), command.ExitDenied, "no-timestamp"},
+		{"signed without a timestamp", untimed.Name, append(plain, "--insecure-ignore-tlog", "--retired-key", late), command.ExitDenied, "no-timestamp"},
 		{"no time", signed.Name, append(plain, "--retired-key", early[:64]), command.ExitUsage, "want SHA256=TIME"},
 		{"no key", signed.Name, append(plain, "--retired-key", early[1:]), command.ExitUsage, "64 hexadecimal digits"},
 		{"a gateway's, signed before", signed.Name, from("late", late), command.ExitAllowed, ""},

@@ -70,7 +70,7 @@ metadata: {name: b-2, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, 
 spec: {containers: [{name: c, image: "nginx:1"}]}
 `
 
-// TestScan: what is told of objects in files, and the exit status.
+// TestScan: the output about objects in files, and the exit status.
 func TestScan(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name, text string) string {
@@ -90,14 +90,14 @@ func TestScan(t *testing.T) {
 		code   int
 		want   []string // in the output, or for wrong use on standard error
 	}{
-		{"what would be denied, by who made it, and what is only told", []string{"-f", pods, "--policy", policies}, "", command.ExitDenied, []string{
-			"denied  default ReplicaSet/b  2        labels/labelled", "told    default Pod/a         1        no-latest/tags", "every pod has a team",
-			"labels/labelled  1     2", "(audit)", "not asked: ClusterPolicy/unwanted: spec.background is false", "3 objects of 1 kinds", "now 2 would be denied, and 0 could not be judged",
+		{"denied objects, by their owner, and audited ones", []string{"-f", pods, "--policy", policies}, "", command.ExitDenied, []string{
+			"denied  default ReplicaSet/b  2        labels/labelled", "audit   default Pod/a         1        no-latest/tags", "every pod has a team",
+			"labels/labelled  1     2", "(audit)", "skipped policy ClusterPolicy/unwanted: spec.background is false", "3 objects of 1 kind in ", "now 2 would be denied, and 0 could not be verified",
 		}},
 		{"nothing would be", []string{"-f", good, "--policy", policies}, "", command.ExitAllowed, []string{"now 0 would be denied"}},
 		{"standard input", []string{"-f", "-", "--policy", policies}, scanPods, command.ExitDenied, []string{"ReplicaSet/b"}},
-		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", command.ExitError, []string{"error", "2 could not be judged"}},
-		{"and a pass is one in either reading", []string{"-f", good, "--policy", unlabelled}, "", command.ExitAllowed, []string{"0 could not be judged"}},
+		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", command.ExitError, []string{"error", "2 could not be verified"}},
+		{"and a pass is one in either reading", []string{"-f", good, "--policy", unlabelled}, "", command.ExitAllowed, []string{"0 could not be verified"}},
 		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", command.ExitDenied, []string{`"kind": "Scan"`, `"result": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
 		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", command.ExitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
 		{"findings at their lines", []string{"-f", pods, "--policy", policies, "-o", "sarif"}, "", command.ExitDenied, []string{`"version": "2.1.0"`, `"startLine"`, "every pod has a team"}},
@@ -109,15 +109,20 @@ func TestScan(t *testing.T) {
 		{"two in one file", []string{"-f", pods, "-o", "json=" + pods + ".out", "-o", "text=" + pods + ".out"}, "", command.ExitUsage, []string{"over one another"}},
 		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", command.ExitUsage, []string{"mixed"}},
 		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", command.ExitUsage, []string{"in place of one"}},
+		{"neither a policy nor a signer", []string{"-f", pods}, "", command.ExitUsage, []string{"no policy or signer given: set --policy, --key, "}},
+		{"no such context", []string{"--kubeconfig", file("kubeconfig", "apiVersion: v1\nkind: Config\n"), "--context", "nosuch"}, "", command.ExitUsage, []string{"quaymaster: --context: "}},
+		{"a namespace of a cluster", []string{"-n", "shop"}, "", command.ExitUsage, []string{"--namespace is for manifests (-f)", "--exclude-namespace PATTERN"}},
+		{"no requests a second", []string{"-f", pods, "--policy", policies, "--qps", "0"}, "", command.ExitUsage, []string{"--qps 0 must be positive"}},
+		{"no image at a time", []string{"-f", pods, "--policy", policies, "--registry-requests", "0"}, "", command.ExitUsage, []string{"--registry-requests 0 must be positive"}},
 		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", command.ExitUsage, []string{"--kubeconfig"}},
-		{"a signer and nobody to ask", []string{"--signer", "x"}, "", command.ExitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
+		{"a signer and no source", []string{"--signer", "x"}, "", command.ExitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
 		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", command.ExitUsage, []string{"want one of --gateway URL"}},
 		{"reports and a log", []string{"--signer", "x", "--reports", "--decision-log", folder}, "", command.ExitUsage, []string{"want one of"}},
 		{"reports and no signer", []string{"-f", pods, "--policy", policies, "--reports"}, "", command.ExitUsage, []string{"for --signer"}},
 		{"a page of what stands on it", []string{"--signer", "x", "--decision-log", folder, "-o", "markdown"}, "", command.ExitUsage, []string{"want text or json"}},
 		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", command.ExitError, []string{"there is no decision log in it"}},
 		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", command.ExitUsage, []string{"for --signer"}},
-		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", command.ExitUsage, []string{"for --signer"}},
+		{"a gateway and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", command.ExitUsage, []string{"for --signer"}},
 		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", command.ExitError, []string{"127.0.0.1:1"}},
 	} {
 		var out, errs bytes.Buffer
@@ -244,7 +249,7 @@ func TestScanSigner(t *testing.T) {
 	block, _ := pem.Decode(h.Signer.PublicPEM())
 	sum := sha256.Sum256(block.Bytes)
 	folder := logOf(t, decided)
-	const stands, nothing = "1 images, 1 workloads and 1 pods", "0 images"
+	const stands, nothing = "at least 1 image, 1 workload and 1 pod depend on ", "0 images"
 	for _, row := range []struct{ reason, signer, want string }{
 		{"a key's file", key, stands},
 		{"its fingerprint", hex.EncodeToString(sum[:]), stands},
@@ -264,7 +269,7 @@ func TestScanSigner(t *testing.T) {
 	}
 }
 
-// logOf is a decision log of what was decided.
+// logOf is a decision log with one decision.
 func logOf(t *testing.T, d report.Decided) (folder string) {
 	t.Helper()
 	chain, err := decisionlog.NewChain("gateway-0", decisionlog.Position{})
@@ -283,4 +288,72 @@ func logOf(t *testing.T, d report.Decided) (folder string) {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// TestScanEveryKind: a file's objects of another version, and of another kind of a group, are scanned.
+func TestScanEveryKind(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	scaler := func(version, name, most string) string {
+		return "apiVersion: autoscaling/" + version + "\nkind: HorizontalPodAutoscaler\nmetadata: {name: " + name + ", namespace: shop}\nspec: {maxReplicas: " + most + "}\n---\n"
+	}
+	custom := func(kind, size string) string {
+		return "apiVersion: example.com/v1\nkind: " + kind + "\nmetadata: {name: a, namespace: shop}\nspec: {maxReplicas: " + size + "}\n---\n"
+	}
+	about := func(kinds string) string {
+		return "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: small}, spec: {rules: [{name: small, match: {any: [{resources: {kinds: [" + kinds +
+			"]}}]}, validate: {failureAction: Enforce, message: too many, pattern: {spec: {maxReplicas: '<10'}}}}]}}"
+	}
+	for _, c := range []struct {
+		reason, kinds, objects string
+		code                   int
+	}{
+		{"two versions, the second one too large", "HorizontalPodAutoscaler", scaler("v2", "a", "5") + scaler("v1", "b", "100"), 1},
+		{"two versions, both small", "HorizontalPodAutoscaler", scaler("v2", "a", "5") + scaler("v1", "b", "5"), 0},
+		{"a version that the policy does not name", "autoscaling/v2/HorizontalPodAutoscaler", scaler("v1", "a", "100"), 3},
+		{"the version that it names", "autoscaling/v2/HorizontalPodAutoscaler", scaler("v2", "a", "5"), 0},
+		{"two custom kinds, the second one too large", "'example.com/*/*'", custom("Apple", "5") + custom("Pear", "100"), 1},
+		{"two custom kinds, both small", "'example.com/*/*'", custom("Apple", "5") + custom("Pear", "5"), 0},
+	} {
+		for name, text := range map[string]string{"policy.yaml": about(c.kinds), "objects.yaml": c.objects} {
+			if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code, out, errs := quaymaster(t, "scan", "--policy", path("policy.yaml"), "-f", path("objects.yaml")); code != c.code {
+			t.Errorf("%s: status %d, want %d\n%s%s", c.reason, code, c.code, out, errs)
+		}
+	}
+}
+
+// TestDefinitions: whether a policy about a custom resource is about an object is known from the
+// definition alone, where the resource is not the regular plural of the kind.
+func TestDefinitions(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	for _, name := range []string{"data.yaml", "definition.yaml", "open.yaml", "closed.yaml"} {
+		if err := os.WriteFile(path(name), []byte(applyFiles[name]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"scan", "verify"} {
+		for _, row := range []struct {
+			reason string
+			args   []string
+			code   int
+		}{
+			{"without a definition", []string{"-f", path("open.yaml")}, 3},
+			{"with it, an object that it denies", []string{"-f", path("open.yaml"), "--resource", path("definition.yaml")}, 1},
+			{"with it, an object that it admits", []string{"-f", path("closed.yaml"), "--resource", path("definition.yaml")}, 0},
+			{"with it among the objects", []string{"-f", path("open.yaml"), "-f", path("definition.yaml")}, 1},
+		} {
+			code, out, errs := quaymaster(t, append([]string{command, "--policy", path("data.yaml")}, row.args...)...)
+			if code != row.code {
+				t.Errorf("%s, %s: status %d, want %d\n%s%s", command, row.reason, code, row.code, out, errs)
+			}
+			if strings.Contains(errs, "is not used for look-ups") {
+				t.Errorf("%s, %s: %s", command, row.reason, errs)
+			}
+		}
+	}
 }

@@ -67,15 +67,15 @@ func TestScanSignerInReports(t *testing.T) {
 		code                       int
 		want                       []string
 	}{
-		{"a key, by more than reports have of it", config, key, command.ExitAllowed, []string{"1 images, 1 workloads", "shop Deployment/web", "as the reports in the cluster say"}},
+		{"a key, by more than reports have of it", config, key, command.ExitAllowed, []string{"1 image, 1 workload", "shop Deployment/web", "from the reports in the cluster"}},
 		{"another key", config, hex.EncodeToString(make([]byte, 32)), command.ExitAllowed, []string{"0 images"}},
-		{"an identity, of the second page", config, "release@example.com", command.ExitAllowed, []string{"1 images, 1 workloads", "shop Deployment/api"}},
+		{"an identity, of the second page", config, "release@example.com", command.ExitAllowed, []string{"1 image, 1 workload", "shop Deployment/api"}},
 		{"a digest", config, "sha256:" + strings.Repeat("1", 64), command.ExitAllowed, []string{"shop Deployment/web"}},
 		{"a policy", config, "policy:ClusterPolicy/signed", command.ExitAllowed, []string{"2 images, 2 workloads"}},
 		{"a cluster without reports", reportServer(t, nil, http.StatusOK), key, command.ExitError, []string{"serves neither PolicyReports nor OpenReports"}},
-		{"who may not list them", reportServer(t, items, http.StatusForbidden), key, command.ExitError, []string{"--reports: list is wanted on the reports of every namespace"}},
+		{"a user without permission to list them", reportServer(t, items, http.StatusForbidden), key, command.ExitError, []string{"--reports: list is wanted on the reports of every namespace"}},
 		{"no report can be read", reportServer(t, []string{`{"kind":"PolicyReport"}`, `{}`}, http.StatusOK), key, command.ExitError, []string{"not read: 2 reports", "0 images"}},
-		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, command.ExitError, []string{"not read: 1 reports", "shop Deployment/web"}},
+		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, command.ExitError, []string{"not read: 1 report of the gateway", "shop Deployment/web"}},
 		{"no cluster", filepath.Join(t.TempDir(), "none"), key, command.ExitUsage, []string{"none"}},
 	} {
 		code, out, errs := quaymaster(t, "scan", "--signer", row.signer, "--reports", "--kubeconfig", row.kubeconfig)
@@ -87,9 +87,9 @@ func TestScanSignerInReports(t *testing.T) {
 	}
 }
 
-// TestAReportSpeaksOfItsOwnNamespace: who may write reports in one namespace can neither
-// hide what runs in another nor make something up about it.
-func TestAReportSpeaksOfItsOwnNamespace(t *testing.T) {
+// TestAReportCoversItsOwnNamespace: a user with write access to the reports of one namespace can
+// neither hide the workloads of another nor add to them.
+func TestAReportCoversItsOwnNamespace(t *testing.T) {
 	key := strings.Repeat("ab", 32)
 	honest := fmt.Sprintf(signedReport, "web", "key "+key[:16], strings.Repeat("1", 64))
 	hides := strings.Replace(strings.Replace(honest, `"namespace":"shop","labels"`, `"namespace":"evil","labels"`, 1), "key "+key[:16], "key "+strings.Repeat("0", 16), 1)
@@ -97,11 +97,11 @@ func TestAReportSpeaksOfItsOwnNamespace(t *testing.T) {
 	for reason, test := range map[string]struct {
 		first, signer, want string
 	}{
-		"hides":               {hides, key, "1 images, 1 workloads"},
+		"hides":               {hides, key, "1 image, 1 workload"},
 		"makes up":            {makesUp, strings.Repeat("0", 16), "0 images"},
-		"in its own place":    {strings.ReplaceAll(makesUp, `"evil"`, `"shop"`), strings.Repeat("0", 16), "1 images, 1 workloads"},
+		"in its own place":    {strings.ReplaceAll(makesUp, `"evil"`, `"shop"`), strings.Repeat("0", 16), "1 image, 1 workload"},
 		"of all the cluster":  {strings.Replace(makesUp, `"namespace":"evil",`, "", 1), strings.Repeat("0", 16), "0 images"},
-		"the honest one only": {honest, key, "1 images, 1 workloads"},
+		"the honest one only": {honest, key, "1 image, 1 workload"},
 	} {
 		config := reportServer(t, []string{test.first, honest}, http.StatusOK)
 		code, out, errs := quaymaster(t, "scan", "--signer", test.signer, "--reports", "--kubeconfig", config)

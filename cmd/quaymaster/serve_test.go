@@ -42,8 +42,8 @@ func TestServeRefusesConfigurations(t *testing.T) {
 	}
 }
 
-// TestServeThatCannotListen: the same configuration could serve elsewhere, and the
-// log says so in its own form.
+// TestServeThatCannotListen: the configuration is valid, and the error is logged in the log's own
+// format.
 func TestServeThatCannotListen(t *testing.T) {
 	h := &env{folder: t.TempDir()}
 	h.file(t, "policies.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")

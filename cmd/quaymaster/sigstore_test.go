@@ -49,7 +49,7 @@ spec:
 	}{
 		{"signed", []string{plain}, signed.Name, command.ExitAllowed, "ClusterImagePolicy/plain"},
 		{"unsigned", []string{plain}, unsigned.Name, command.ExitDenied, "no signature found"},
-		{"signed by a stranger", []string{plain}, foreign.Name, command.ExitDenied, "another key"},
+		{"signed by another key", []string{plain}, foreign.Name, command.ExitDenied, "another key"},
 		{"all policies must hold", []string{plain, ended}, signed.Name, command.ExitDenied, "end of life"},
 		{"in the log of the trust root", []string{logged, root}, signed.Name, command.ExitAllowed, "ClusterImagePolicy/logged"},
 		{"the trust root is not there", []string{logged}, signed.Name, command.ExitError, "ours"},

@@ -24,7 +24,7 @@ import (
 
 const ciID = "https://ci.example/verifier"
 
-// ci is who verifies: a key pair in files, as cosign generate-key-pair writes it.
+// ci is the verifier's key pair in files, as cosign generate-key-pair writes it.
 func (h *env) ci(t *testing.T) *verifytest.Signer {
 	t.Helper()
 	signer, err := verifytest.KeySigner(verifytest.KeyOptions{})
@@ -49,8 +49,8 @@ func statementIn(t *testing.T, line string) string {
 	return string(bundle.DSSEEnvelope.Payload)
 }
 
-// TestSummaries: a summary is made, signed, stored and accepted; and what it says of an
-// image that failed, could not be verified, or of which nobody asks anything.
+// TestSummaries: a summary is made, signed, stored and accepted; also of an image that failed,
+// could not be verified, or that no policy matches.
 func TestSummaries(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
@@ -79,7 +79,7 @@ func TestSummaries(t *testing.T) {
 	}{
 		{"fresh", append(accept, good.Name), command.ExitAllowed, "1 allowed"},
 		{"the summary of a failed image", append(accept, bad.Name), command.ExitDenied, "states that the image failed"},
-		{"of nobody", append(accept, none), command.ExitError, "could not be verified"},
+		{"without a summary", append(accept, none), command.ExitError, "could not be verified"},
 		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), command.ExitDenied, "ago, at most 1ns"},
 		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, command.ExitDenied, "of the verifier " + ciID},
 		{"by another key", []string{"verify", "--accept-vsa", ciID, "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}, command.ExitDenied, "another key"},
@@ -126,8 +126,8 @@ func TestSummaryIsCheap(t *testing.T) {
 	}
 }
 
-// TestAnotherNamesSummary: a summary of the same bytes under another name, or of other
-// bytes under the same, says nothing of an image; nor does one from the future.
+// TestAnotherNamesSummary: a summary of the same bytes under another name, or of other bytes under
+// the same, does not count for an image; nor does one from the future.
 func TestAnotherNamesSummary(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	ci := h.ci(t)
@@ -175,8 +175,8 @@ func repositoryOf(t *testing.T, name string) image.Repository {
 	return ref.Repository()
 }
 
-// TestUnsignedSummary: without a key a plain statement is written, and nobody takes it
-// for a signed one.
+// TestUnsignedSummary: without a key a plain statement is written, and it does not count as
+// signed.
 func TestUnsignedSummary(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	good := h.Build("good", "v1", "1")
@@ -209,9 +209,10 @@ func TestSummariesRefuse(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"no verifier", nil, []string{"-o", "vsa"}, command.ExitUsage, "--vsa-verifier-id"},
-		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, command.ExitUsage, "no URI"},
-		{"a push of what nobody signed", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, command.ExitUsage, "--vsa-key"},
+		{"no verifier", nil, []string{"-o", "vsa"}, command.ExitUsage, "-o vsa: set --vsa-verifier-id, a URI such as https://ci.example/verifier\n"},
+		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, command.ExitUsage, "-o vsa: --vsa-verifier-id: the verifier's id \"ci\" is no URI"},
+		{"policies that are no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-policy-uri", "policies"}, command.ExitUsage, "-o vsa: --vsa-policy-uri: the policy's name \"policies\" is no URI"},
+		{"a push of an unsigned summary", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, command.ExitUsage, "--vsa-key"},
 		{"a key, and no summary", nil, []string{"--vsa-key", h.path("ci.key")}, command.ExitUsage, "-o vsa"},
 		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, command.ExitUsage, "is empty; a variable"},
 		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, command.ExitUsage, "none"},
@@ -221,7 +222,7 @@ func TestSummariesRefuse(t *testing.T) {
 		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, command.ExitUsage, "--vsa-push"},
 		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, command.ExitError, "refused"},
 		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, command.ExitUsage, "--accept-vsa-max-age"},
-		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, command.ExitUsage, "--accept-vsa"},
+		{"an age without an accepted verifier", nil, []string{"--accept-vsa-max-age", "1h"}, command.ExitUsage, "--accept-vsa"},
 		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, command.ExitUsage, "--accept-vsa-policy"},
 		{"an empty verifier", nil, []string{"--accept-vsa", ""}, command.ExitUsage, "is empty; a variable"},
 	} {
@@ -232,12 +233,12 @@ func TestSummariesRefuse(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--policy", h.path("key.pub"), good.Name); code != command.ExitUsage || !strings.Contains(errs, "anybody can write") {
-		t.Errorf("a summary by anybody: %d %s", code, errs)
+	if code, _, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--policy", h.path("key.pub"), good.Name); code != command.ExitUsage || !strings.Contains(errs, "anyone can write") {
+		t.Errorf("an unauthenticated summary: %d %s", code, errs)
 	}
 }
 
-// TestSummaryPage: the commands of docs/vsa.md do what it says, one after the other.
+// TestSummaryPage: the commands of docs/vsa.md work as described, one after the other.
 func TestSummaryPage(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
@@ -301,10 +302,10 @@ func TestSummaryPolicyPage(t *testing.T) {
 		{"a summary that it failed", func(of gatetest.Image) error {
 			return h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said(of, "FAILED"))
 		}, command.ExitDenied},
-		{"a summary by who signs", func(of gatetest.Image) error {
+		{"a summary by the signer", func(of gatetest.Image) error {
 			return h.AttestBundle(of, verifytest.Claim{Signer: h.key, NoLog: true}, attest.PredicateVSA, said(of, "PASSED"))
 		}, command.ExitDenied},
-		{"a signature by who verifies", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: ci}, nil) }, command.ExitDenied},
+		{"a signature by the verifier", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: ci}, nil) }, command.ExitDenied},
 	} {
 		of := h.Build("shop/app", "v1", fmt.Sprint("page ", i))
 		ok(t, row.stored(of))

@@ -110,7 +110,7 @@ func (s *settings) check(rest []string) error {
 	case s.from != "" && (s.output != "" || s.binaries != "" || s.version != ""):
 		return errors.New("--from pushes what was built: --output, --binaries and --version have no say in it")
 	case s.from == "" && s.version == "":
-		return errors.New("--version says what the images are; v0.0.0-dev does for a trial")
+		return errors.New("--version is required: that of the images, such as v0.0.0-dev for a trial")
 	}
 	return nil
 }

@@ -1,6 +1,5 @@
-// Package monitoring_test answers: is what deploy/monitoring tells Prometheus and
-// Grafana true of the gateway's metrics, and of the runbooks? It is the model of a
-// dashboard as Grafana 12 reads it (schema version 41).
+// Package monitoring_test checks deploy/monitoring against the gateway's metrics and the runbooks.
+// It has the model of a dashboard as Grafana 12 reads it (schema version 41).
 package monitoring_test
 
 import (
@@ -50,8 +49,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// TestAlerts: whoever is woken is told how bad it is, what it means, what to do first,
-// and where to read on.
+// TestAlerts: each alert has a severity, a summary, the first step and a link to its runbook.
 func TestAlerts(t *testing.T) {
 	sections := sectionsOf(t)
 	seen := map[string]bool{}
@@ -67,7 +65,7 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: for %q", a.Alert, a.For)
 		}
 		if a.Annotations["summary"] == "" || !strings.Contains(strings.ToLower(a.Annotations["description"]), "first") && !strings.Contains(a.Annotations["description"], "look first") {
-			t.Errorf("%s: the description says nothing of what to do first: %q", a.Alert, a.Annotations["description"])
+			t.Errorf("%s: the description has no first step: %q", a.Alert, a.Annotations["description"])
 		}
 		if want := runbooks + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want || !sections[a.Alert] {
 			t.Errorf("%s: the runbook is %s, want %s and a section of that name", a.Alert, a.Annotations["runbook_url"], want)
@@ -83,8 +81,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// sectionsOf returns the alerts that the runbooks speak of; each says what it means, how
-// to look, what to do and how it ends.
+// sectionsOf returns the alerts of the runbooks; each has its meaning, diagnosis, action and end.
 func sectionsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}

@@ -38,7 +38,7 @@ if [ -n "${COSIGN_KEY:-}" ]; then by=(--key "$COSIGN_KEY" --use-signing-config=f
 
 checksums() {
   local sums=$DIST/files/SHA256SUMS
-  # Whom to believe about notation's signatures is downloaded like a program.
+  # The root of trust for notation's signatures is a download like the programs.
   install -m 0644 "${NOTATION_ROOT:?}" "$DIST/files/notation-root.pem"
   (cd "$DIST/files" && sed -i '/  notation-root\.pem$/d' SHA256SUMS && sha256sum -- notation-root.pem >>SHA256SUMS &&
     sha256sum --check --strict --quiet SHA256SUMS)

@@ -132,7 +132,7 @@ func TestLookup(t *testing.T) {
 		{"of an authority with an age", facts, time.Minute, func(q *Query) { q.MaxAge = 1 }, true, true, []string{"hit facts"}},
 		{"of an authority that is not cached", facts, 0, func(q *Query) { q.MaxAge = -1 }, false, false, nil},
 		{"past the cache", facts, time.Minute, func(q *Query) { q.Bypass = true }, false, false, nil},
-		{"a fallback, whose own claims are not known", facts, 0, func(q *Query) { q.Fallback = true }, false, false, []string{"miss none"}},
+		{"a fallback without claims of its own", facts, 0, func(q *Query) { q.Fallback = true }, false, false, []string{"miss none"}},
 		{"another repository of the image", facts, 0, func(q *Query) { q.Repository = mirrorQuery().Repository }, true, false, []string{"hit facts"}},
 		{"another digest", facts, 0, func(q *Query) { q.Digest = image.DigestOf([]byte("x")) }, false, false, []string{"miss facts", "miss none"}},
 		{"none found", none, time.Minute - 1, same, true, false, []string{"miss facts", "hit none"}},
@@ -165,7 +165,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestNotKept: no error is cached, nor a claim whose authority forbids it.
+// TestNotKept: no error is cached, nor a claim with an authority that forbids it.
 func TestNotKept(t *testing.T) {
 	found := factsIn(ownQuery(), "a")
 	gaps := []error{errors.New("the registry failed")}

@@ -116,7 +116,7 @@ func TestASharedAnswerDecidesAlike(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotShared(t *testing.T) {
+func TestNotShared(t *testing.T) {
 	now := time.Now()
 	key := aKey("https://example.test/p")
 	large := aFact(key, `"`+strings.Repeat("x", maxShared)+`"`, now)
@@ -153,7 +153,7 @@ func TestWhatIsNotShared(t *testing.T) {
 			t.Errorf("an answer is taken for one to a question of another %s", name)
 		}
 		if asked.String() == key.String() {
-			t.Errorf("the key does not tell the %s", name)
+			t.Errorf("the key does not depend on the %s", name)
 		}
 		if back, err := ParseKey(asked.String()); err != nil || back != asked {
 			t.Errorf("%s: %+v, %v", name, back, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// counted counts what is kept for other replicas.
+// counted counts the claims kept for other replicas.
 type counted struct{ kept int }
 
 func (*counted) Get(context.Context, []string) map[string][]byte { return nil }

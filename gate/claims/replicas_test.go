@@ -184,7 +184,7 @@ func TestAsksForFew(t *testing.T) {
 	}
 }
 
-// TestShared: peers receive what is cached, for the keys that parse.
+// TestShared: peers receive cached claims, for the keys that parse.
 func TestShared(t *testing.T) {
 	f := newFixture(t, nil)
 	q := ownQuery()

@@ -45,7 +45,7 @@ func goneQuery() Query {
 	return q
 }
 
-// TestRestore: a part restores what is valid and later than the entries here, for the rest of its time.
+// TestRestore: a part restores valid entries that are later than those here, for the rest of their time.
 func TestRestore(t *testing.T) {
 	for _, c := range []struct {
 		reason          string

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestCache: callers with other credentials do not receive what was read with these, an error is not
-// kept, and neither is anything beyond its age.
+// TestCache: callers with other credentials do not receive content read with these, an error is
+// not kept, and neither is anything beyond its age.
 func TestCache(t *testing.T) {
 	now := time.Now()
 	kept, err := NewCache(time.Hour, func() time.Time { return now })

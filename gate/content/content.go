@@ -51,16 +51,16 @@ type Index struct {
 }
 
 // Image reads the manifest and the configuration of an image, or of the one that a linux/amd64
-// node runs of an index (image.Usual).
-func (r Reader) Image(ctx context.Context, pinned image.Pinned) (policy.ImageManifest, error) {
+// node runs of an index (image.Usual), and that index in JSON.
+func (r Reader) Image(ctx context.Context, pinned image.Pinned) (read policy.ImageManifest, index []byte, err error) {
 	data, err := r.Data(ctx, pinned, policy.DataOne)
 	if err == nil && len(data.Children) == 0 {
 		err = badIndex(pinned, errors.New("it lists no image"))
 	}
 	if err != nil {
-		return policy.ImageManifest{}, err
+		return policy.ImageManifest{}, nil, err
 	}
-	return data.Children[0], nil
+	return data.Children[0], data.Index, nil
 }
 
 // Data reads an image, or as many images of an index as are wanted.

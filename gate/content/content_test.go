@@ -134,9 +134,12 @@ func TestUsualImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Reader{Fetcher: registry, Parallel: 2}.Image(t.Context(), pinned)
+		got, index, err := Reader{Fetcher: registry, Parallel: 2}.Image(t.Context(), pinned)
 		if (err != nil) != (c.want == "") || err != nil && image.KindOf(err) != image.Corrupt {
 			t.Errorf("%s: %v", c.reason, err)
+		}
+		if err == nil && string(index) != text {
+			t.Errorf("%s: index %s, want %s", c.reason, index, text)
 		}
 		if want := fmt.Sprintf(`{"config":{"User":%q}}`, c.want); err == nil && string(got.Config) != want {
 			t.Errorf("%s: %s, want %s", c.reason, got.Config, want)
@@ -222,7 +225,7 @@ func TestUnreadData(t *testing.T) {
 			t.Fatal(err)
 		}
 		reader := Reader{Fetcher: broken{documents: registry, digest: c.cannot, panics: c.panics}, Parallel: 2}
-		if _, err := reader.Image(t.Context(), pinned); (err != nil) != c.fails {
+		if _, _, err := reader.Image(t.Context(), pinned); (err != nil) != c.fails {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 		if _, err := reader.Data(t.Context(), pinned, policy.DataEach); (err != nil) != c.fails {

@@ -75,8 +75,7 @@ func (d *Documents) Add(object workload.Object) error {
 	case trustroot.Recognises(version, kind):
 		return add(&d.Roots, trustroot.Parse, text, source)
 	}
-	return fmt.Errorf("%s: %s %s is not a policy that this version reads: it takes ClusterPolicy, Policy and PolicyException of kyverno.io, ImageValidatingPolicy, NamespacedImageValidatingPolicy and PolicyException of policies.kyverno.io, ClusterImagePolicy and TrustRoot of policy.sigstore.dev, and ImageOverride of quaymaster.dev",
-		source, version, kind)
+	return UnsupportedKind(object)
 }
 
 // add compiles a document into a list.

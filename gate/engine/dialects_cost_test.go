@@ -77,7 +77,7 @@ func podOfMany(t testing.TB, images ...string) gate.Request {
 	return gate.Request{Object: object}
 }
 
-// counted is a gate whose proofs are counted.
+// counted is a gate with a count of verifications.
 func counted(t testing.TB, v *gatetest.Variants, policies []*policy.Policy) (*gate.Gate, *counting) {
 	t.Helper()
 	set, err := set.New(policies...)
@@ -149,8 +149,8 @@ func TestTenPoliciesCostNoMore(t *testing.T) {
 	}
 }
 
-// declared asks of each image what a policy without a language would: the floor, for
-// what is above it is what a dialect costs.
+// declared checks each image like a policy without a language: the floor above which a dialect's
+// cost is measured.
 type declared struct{ check policy.Check }
 
 func (declared) Name() string                                  { return "declared" }
@@ -164,8 +164,8 @@ func (d declared) Plan(_ context.Context, _ *policy.Subject, images []policy.Ima
 	return plan, nil
 }
 
-// BenchmarkDialectWarm measures a pod of three containers whose images are known, by
-// digest, by a policy of each dialect, and first by what asks the same without one.
+// BenchmarkDialectWarm measures a pod of three containers with cached images, by digest, by a
+// policy of each dialect, and first by the same check without one.
 func BenchmarkDialectWarm(b *testing.B) {
 	v, with := newVariants(b), compilers(b)
 	_, digests := namesOf(eightImages(b, v)[:3])

@@ -30,8 +30,8 @@ type unrecorded[T any] struct{}
 
 func (unrecorded[T]) Record(context.Context, T) {}
 
-// endpoint asks about an image of namespace shop, and returns whether it may run, with what
-// is said where it may not.
+// endpoint asks about an image of namespace shop, and returns whether it may run, and the message
+// if not.
 type endpoint struct {
 	name string
 	ask  func(t *testing.T, g *gate.Gate, image string) (allowed bool, says string)
@@ -140,9 +140,9 @@ func one(of statement) []spelling {
 	return all
 }
 
-// TestDialectsAtEachEndpoint holds that the answer does not depend on who asks: the command
-// line, an API server's webhooks or Gatekeeper. It is asked about images by digest, since
-// only one of the endpoints can pin.
+// TestDialectsAtEachEndpoint holds that the answer is the same for the command line, an API
+// server's webhooks and Gatekeeper. It is asked about images by digest, since only one of the
+// endpoints can pin.
 func TestDialectsAtEachEndpoint(t *testing.T) {
 	v, with := newVariants(t), compilers(t)
 	table := expected(t, v)
@@ -160,8 +160,8 @@ func TestDialectsAtEachEndpoint(t *testing.T) {
 					}
 					want := table[image.Reason][statement.column]
 					allowed, says := at.ask(t, g, image.Name)
-					if allowed != (want == "ok") || !allowed && !speaksOf(says, want) {
-						t.Errorf("%s asks %s, which says: %s; of an image with: %s\nallowed: %t, want %s:\n%s", at.name, s.name, statement.says, image.Reason, allowed, want, says)
+					if allowed != (want == "ok") || !allowed && !matchesWord(says, want) {
+						t.Errorf("%s asks %s, which requires: %s; of an image with: %s\nallowed: %t, want %s:\n%s", at.name, s.name, statement.says, image.Reason, allowed, want, says)
 					}
 				}
 			}
@@ -169,9 +169,9 @@ func TestDialectsAtEachEndpoint(t *testing.T) {
 	}
 }
 
-// speaksOf reports whether a message has a code that a word of the table means, and
-// tells "denied" from "could not be verified".
-func speaksOf(message, word string) bool {
+// matchesWord reports whether a message has a code of a word of the table, with "denied" or "could
+// not be verified" to match.
+func matchesWord(message, word string) bool {
 	word, unable := strings.CutPrefix(word, "?")
 	for _, code := range meaning(word) {
 		if strings.Contains(message, "["+string(code)+"]") {

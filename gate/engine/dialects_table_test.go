@@ -11,8 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// meaning are the codes that a word of the table stands for: one of them is that of
-// the reason which stands first.
+// meaning are the codes of a word of the table: one of them is that of the first reason.
 func meaning(word string) []policy.Code {
 	return map[string][]policy.Code{
 		"none": {policy.Unsigned}, "nothing": {policy.NoAttestation}, "verdict": {policy.ConditionFailed},
@@ -20,21 +19,19 @@ func meaning(word string) []policy.Code {
 		"junk": {"malformed"}, "bytes": {"bad-signature"}, "chain": {"untrusted-chain"}, "sct": {"no-sct"},
 		"expired": {"expired-certificate"}, "log": {"no-log-entry"}, "badlog": {"bad-log-entry"},
 		"gone": {policy.ImageNotFound}, "refused": {policy.AccessRefused}, "silent": {policy.Unavailable}, "lies": {policy.Contradiction},
-		// Who counts says it in its own words: a ClusterPolicy how many signed, an
-		// ImageValidatingPolicy who did not, and of a ClusterImagePolicy it is Rego of its
-		// author that does not hold.
+		// The codes depend on the dialect: a ClusterPolicy reports the number of signers, an
+		// ImageValidatingPolicy the missing ones, and a ClusterImagePolicy the failed Rego of its
+		// author.
 		"few": {policy.TooFewSigners, "wrong-key", policy.Denied},
-		// Beside what could not be verified, something was found that is not enough. It
-		// stands first where policies declare whom they want, and is left out where
-		// expressions do.
+		// Next to an unverified signature, an insufficient one was found. It comes first where
+		// policies declare the required signers, and is left out where expressions do.
 		"who+": {"wrong-identity", policy.Unavailable}, "key+": {"wrong-key", policy.Unavailable}, "notes+": {"wrong-annotation", policy.Unavailable},
 		"few+": {policy.TooFewSigners, "wrong-key", policy.Unavailable},
 	}[word]
 }
 
-// verdicts are what each statement comes to about each image, in every dialect that can
-// say it: ok, or the meaning of a word, which a question mark makes could-not-look and
-// not a no.
+// verdicts are the results of each statement for each image, in every dialect that can express it:
+// ok, or the meaning of a word. A question mark makes it "could not be verified" and not a denial.
 const verdicts = `
 image                                                        | key      | logged   | identity | scan     | either   | both     | count    | prod     | notary
 nothing                                                      | none     | none     | none     | nothing  | none     | none     | none     | none     | none
@@ -47,7 +44,7 @@ the tag: a page that asks to sign in                         | ?lies    | ?lies 
 the tag: the digest of no image                              | none     | none     | none     | nothing  | none     | none     | none     | none     | none
 cosign's tag of signatures: error 500                        | ?silent  | ?silent  | ?silent  | nothing  | ?silent  | ?silent  | ?silent  | ?silent  | none
 all evidence, by digest: error 500                           | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent
-all blobs: other bytes than the manifests list               | junk     | junk     | junk     | junk     | junk     | junk     | junk     | junk     | none
+all blobs: other bytes than the manifests list               | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | none
 signed by the key and logged; referrers: error 500           | ok       | ok       | ?who+    | ?silent  | ok       | ?key+    | ?few+    | ?notes+  | ?silent
 signed by the key                                            | ok       | log      | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, by digest                                 | ok       | log      | who      | nothing  | ok       | key      | few      | notes    | none
@@ -185,14 +182,14 @@ func leading(reasons []policy.Reason) policy.Code {
 	return reasons[0].Code
 }
 
-// against is what is held against an object of one image.
+// against are the reasons against an object of one image.
 func against(o gate.Outcome) []policy.Reason {
 	return append(slices.Clone(o.Reasons), o.Verdicts[0].Reasons...)
 }
 
-// TestDialectsAgree holds that what says the same means the same: policies of every
-// dialect, asked about the same images, each alone, admit and refuse the same ones for
-// the same reasons, and pin those that they admit to the same digests.
+// TestDialectsAgree holds that equal statements have equal results: policies of every dialect,
+// each asked alone about the same images, admit and refuse the same ones for the same reasons, and
+// pin the admitted ones to the same digests.
 func TestDialectsAgree(t *testing.T) {
 	v, with := newVariants(t), compilers(t)
 	table := expected(t, v)
@@ -203,11 +200,11 @@ func TestDialectsAgree(t *testing.T) {
 				for i, o := range ask(t, v, compile(t, with, v, s, enforce, "")) {
 					image := v.Images[i]
 					if want := table[image.Reason][statement.column]; !matches(o.Result, leading(against(o)), want) {
-						t.Errorf("%s, which says: %s; of an image with: %s\n%s, leading code %q; want %s", s.name, statement.says, image.Reason, o.Result, leading(against(o)), want)
+						t.Errorf("%s, which requires: %s; of an image with: %s\n%s, leading code %q; want %s", s.name, statement.says, image.Reason, o.Result, leading(against(o)), want)
 					}
 					patch := fmt.Sprintf("%s", o.Patch)
 					if pins := len(o.Patch) > 0; pins != (o.Result == gate.Allow && !strings.Contains(image.Name, "@")) || n > 0 && patch != patches[i] {
-						t.Errorf("%s, which says: %s; of an image with: %s: patch %s, of the first dialect %s", s.name, statement.says, image.Reason, patch, patches[i])
+						t.Errorf("%s, which requires: %s; of an image with: %s: patch %s, of the first dialect %s", s.name, statement.says, image.Reason, patch, patches[i])
 					}
 					if n == 0 {
 						patches[i] = patch
@@ -218,10 +215,9 @@ func TestDialectsAgree(t *testing.T) {
 	}
 }
 
-// TestDialectsAdmitAlike holds that a policy which only warns, or only audits, admits
-// every image, in every dialect, and one that fails open those that nobody answers
-// for; that each says what would have been held against the image; and that it is
-// pinned alike.
+// TestDialectsAdmitAlike holds that a policy which only warns, or only audits, admits every image,
+// in every dialect, and one that fails open admits those without a response; that each reports the
+// reasons against the image; and that it is pinned alike.
 func TestDialectsAdmitAlike(t *testing.T) {
 	v, with := newVariants(t), compilers(t)
 	table := expected(t, v)
@@ -241,7 +237,7 @@ func TestDialectsAdmitAlike(t *testing.T) {
 					said = leading(o.Verdicts[0].Warnings)
 				}
 				if o.Result.Admits() != admits || want != "ok" && !slices.Contains(meaning(strings.TrimPrefix(want, "?")), said) {
-					t.Errorf("%s, to %s; of an image with: %s: %s, and says %s; want it admitted: %t, saying %s", s.name, in, image.Reason, o.Result, said, admits, want)
+					t.Errorf("%s, to %s; of an image with: %s: %s, with %s; want it admitted: %t, with %s", s.name, in, image.Reason, o.Result, said, admits, want)
 				}
 				patch := fmt.Sprintf("%s", o.Patch)
 				if n == 0 {
@@ -255,8 +251,8 @@ func TestDialectsAdmitAlike(t *testing.T) {
 	}
 }
 
-// TestDialectsBlameAlike holds that each image of a pod that runs all of them is told
-// what is held against it, and nothing that only another one lacks.
+// TestDialectsBlameAlike holds that each image of a pod with all of them has its own reasons, and
+// none that only another image has.
 func TestDialectsBlameAlike(t *testing.T) {
 	v, with := newVariants(t), compilers(t)
 	table := expected(t, v)
@@ -277,7 +273,7 @@ func TestDialectsBlameAlike(t *testing.T) {
 			for _, verdict := range o.Verdicts {
 				image := v.Images[slices.Index(names, verdict.Image.Ref.Written())]
 				if want := table[image.Reason][statement.column]; !matches(verdict.Result, leading(verdict.Reasons), want) {
-					t.Errorf("%s, which says: %s; of an image with: %s, among others: %s, leading code %q; want %s", s.name, statement.says, image.Reason, verdict.Result, leading(verdict.Reasons), want)
+					t.Errorf("%s, which requires: %s; of an image with: %s, among others: %s, leading code %q; want %s", s.name, statement.says, image.Reason, verdict.Result, leading(verdict.Reasons), want)
 				}
 			}
 		}

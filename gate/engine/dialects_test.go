@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// mode is what a policy does where what it says does not hold. ClusterImagePolicies neither audit nor fail open.
+// mode is the action of a policy that is not satisfied. ClusterImagePolicies neither audit nor fail open.
 type mode string
 
 const (
@@ -20,8 +20,8 @@ const (
 	open    mode = "enforce, and admit silence"
 )
 
-// spelling is a statement in one dialect: one document or several, in which MODE
-// stands for a mode.
+// spelling is a statement in one dialect: one document or several, in which MODE is replaced by a
+// mode.
 type spelling struct {
 	name      string
 	documents []string
@@ -129,8 +129,8 @@ func statements() []statement {
 		)},
 		{"scan", "attested by the key to be clean, by a scan", join(
 			verifyImages("attestations: [{type: SCAN, attestors: [{entries: ["+ofKey+"]}], conditions: [{all: [{key: '{{ verdict }}', operator: Equals, value: clean}]}]}]"),
-			// A field that is not there is a fault of the expression, which nobody can answer;
-			// orValue makes a no of it, as it is elsewhere.
+			// An absent field is an error of the expression, which makes it indeterminate; orValue
+			// makes it false, as in the other dialects.
 			imageValidating("  attestors: [{name: key, cosign: {key: {data: KEY}, ctlog: {insecureIgnoreTlog: true}}}]\n  attestations: [{name: scan, intoto: {type: SCAN}}]\n"+
 				"  validations:\n  - expression: images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)\n"+
 				"  - expression: images.containers.all(i, extractPayload(i, attestations.scan).predicate.?verdict.orValue('') == 'clean')\n"),
@@ -174,7 +174,7 @@ func compilers(t testing.TB) engine.Compilers {
 	return made
 }
 
-// compile compiles a spelling; what tells one from another is part of the names.
+// compile compiles a spelling; the distinguishing text is part of the names.
 func compile(t testing.TB, with engine.Compilers, v *gatetest.Variants, s spelling, in mode, tell string) []*policy.Policy {
 	t.Helper()
 	var all []*policy.Policy

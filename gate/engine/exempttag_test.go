@@ -40,9 +40,18 @@ metadata: {name: redis, namespace: exceptions, annotations: {quaymaster.dev/imag
 spec:
   exceptions: [{policyName: signed, ruleNames: [signed]}]
   match: {any: [{resources: {kinds: [Pod]}}]}
+---
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: controls, namespace: exceptions}
+spec:
+  exceptions: [{policyName: signed, ruleNames: ["*"]}]
+  match: {any: [{resources: {kinds: [Pod]}}]}
+  podSecurity: [{controlName: Host Namespaces}]
 `
 
-// TestExemptByTag: an image that is exempt by its tag stays exempt when another policy has pinned it.
+// TestExemptByTag: an image that is exempt by its tag stays exempt when another policy has pinned it. An
+// exception for controls of the Pod Security Standards exempts no image.
 func TestExemptByTag(t *testing.T) {
 	key, err := verifytest.KeySigner(verifytest.KeyOptions{})
 	if err != nil {

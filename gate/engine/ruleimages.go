@@ -45,15 +45,19 @@ func (r *RuleImages) ImageData(ctx context.Context, reference string, credential
 	if err != nil {
 		return nil, err
 	}
-	read, err := content.Reader{Fetcher: session, Parallel: 1}.Image(ctx, pinned)
+	read, index, err := content.Reader{Fetcher: session, Parallel: 1}.Image(ctx, pinned)
 	if err != nil {
 		return nil, err
+	}
+	texts := map[string][]byte{"manifest": read.Manifest, "configData": read.Config}
+	if len(index) > 0 {
+		texts["imageIndex"] = index
 	}
 	data := map[string]any{
 		"image": ref.String(), "resolvedImage": ref.Repository().String() + "@" + pinned.Digest().String(),
 		"registry": ref.Repository().Registry(), "repository": ref.Repository().Path(), "identifier": identifier(ref),
 	}
-	for name, text := range map[string][]byte{"manifest": read.Manifest, "configData": read.Config} {
+	for name, text := range texts {
 		var value any
 		if err := json.Unmarshal(text, &value); err != nil {
 			return nil, &image.Error{Kind: image.Corrupt, Op: "read " + name, On: pinned.String(), Err: err}

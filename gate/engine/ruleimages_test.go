@@ -14,8 +14,9 @@ import (
 // archive is a registry with the documents of one image.
 type archive struct {
 	gate.Session
-	tagged image.Digest
-	found  map[image.Digest][]byte
+	tagged   image.Digest
+	found    map[image.Digest][]byte
+	isSingle bool // the tag is of a manifest
 }
 
 // Open implements gate.Registries.
@@ -32,7 +33,7 @@ func (a *archive) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error
 func (a *archive) Manifest(_ context.Context, _ image.Repository, reference string) (image.Descriptor, []byte, error) {
 	digest, err := image.ParseDigest(reference)
 	kind := image.MediaTypeManifest
-	if digest == a.tagged {
+	if digest == a.tagged && !a.isSingle {
 		kind = image.MediaTypeIndex
 	}
 	return image.Descriptor{MediaType: kind, Digest: digest}, a.found[digest], err
@@ -70,6 +71,18 @@ func TestAmbiguousImages(t *testing.T) {
 		data, err := images.ImageData(t.Context(), "registry.example/app:1", policy.Credentials{})
 		if (err != nil) != c.fails || err != nil && image.KindOf(err) != image.Corrupt {
 			t.Errorf("%s: got %v, %v", c.reason, data, err)
+		}
+		if err != nil {
+			continue
+		}
+		listed, _ := data["imageIndex"].(map[string]any)
+		if manifests, _ := listed["manifests"].([]any); len(manifests) != 1 {
+			t.Errorf("%s: the index is %v", c.reason, data["imageIndex"])
+		}
+		a.tagged, a.isSingle = digest, true
+		data, err = images.ImageData(t.Context(), "registry.example/app:1", policy.Credentials{})
+		if _, has := data["imageIndex"]; err != nil || has {
+			t.Errorf("%s, without an index: %v, %v", c.reason, data, err)
 		}
 	}
 }

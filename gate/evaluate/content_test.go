@@ -37,7 +37,7 @@ func TestContentAtTargets(t *testing.T) {
 	for _, c := range []struct {
 		reason                 string
 		otherwise              mirror.Otherwise
-		target, mirror, source bool // what is up
+		target, mirror, source bool // those that are up
 		reads                  [3]int
 		isRead                 bool
 	}{

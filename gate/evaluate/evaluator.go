@@ -1,3 +1,8 @@
+// Package evaluate evaluates one image reference in steps whose inputs and outputs are values: a
+// reference is resolved to a digest, evidence about the digest is found in its repositories,
+// claims are verified by the evidence, and the checks of policies are decided by the claims.
+// Evidence that could not be read or verified is a gap or a rejection in an answer, and never a
+// fact.
 package evaluate
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// unsigned is a registry whose images have no evidence.
+// unsigned is a registry of images without evidence.
 type unsigned struct{ digest image.Digest }
 
 func (unsigned) Scope() string { return "anonymous" }

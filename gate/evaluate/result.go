@@ -33,7 +33,7 @@ type Result struct {
 	own      []policy.Decision // of the checks, by the named digest
 	children content.Index     // of the named digest, where a policy selects platforms
 	parent   content.Index     // the index that lists the named digest
-	byParent []policy.Decision // of the checks, by parent; none where it was not asked
+	byParent []policy.Decision // of the checks, by parent; none where it was not asked or does not count
 	isAtTag  bool              // the tag of a reference with a digest resolves to that digest
 }
 
@@ -74,7 +74,11 @@ func (r *Result) joined(i int) policy.Decision {
 	if r.passesByIndex(i) {
 		return onIndex(r.byParent[i], r.parent.Pinned)
 	}
-	return r.own[i]
+	var byParent policy.Decision
+	if i < len(r.byParent) {
+		byParent = r.byParent[i]
+	}
+	return decide.BesideIndex(r.own[i], byParent, r.parent.Err)
 }
 
 // platforms are the children of the named digest.

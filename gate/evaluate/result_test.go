@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
-	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -39,7 +38,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"it passes", judge{decisions: []policy.Decision{{Result: policy.Pass, Reasons: reasons}}}, policy.Pass, policy.Pass},
 		{"it fails", judge{decisions: []policy.Decision{{Result: policy.Fail, Reasons: reasons}}}, policy.Fail, policy.Pass},
-		{"it cannot tell", judge{decisions: []policy.Decision{{Result: policy.Indeterminate, Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
+		{"it is indeterminate", judge{decisions: []policy.Decision{{Result: policy.Indeterminate, Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
 		{"it skips", judge{decisions: []policy.Decision{{Result: policy.Skipped, Reasons: reasons}}}, policy.Skipped, policy.Pass},
 		{"no result", judge{decisions: []policy.Decision{{Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
 		{"an unknown result", judge{decisions: []policy.Decision{{Result: "yes", Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
@@ -96,7 +95,7 @@ func TestDecideByIndex(t *testing.T) {
 		{"the index", signed, nil, policy.Fail, policy.Pass, policy.Pass, true},
 		{"the index, where the digest is indeterminate", signed, nil, policy.Indeterminate, policy.Pass, policy.Pass, true},
 		{"both", signed, nil, policy.Pass, policy.Pass, policy.Pass, false},
-		{"the index is indeterminate", signed, nil, policy.Fail, policy.Indeterminate, policy.Fail, false},
+		{"the index is indeterminate", signed, nil, policy.Fail, policy.Indeterminate, policy.Indeterminate, false},
 		{"the index was not asked", signed, nil, policy.Fail, "", policy.Fail, false},
 		{"no digest", signed, errors.New("unavailable"), policy.Pass, "", policy.Indeterminate, false},
 		{"a check without claims, and no digest", unsigned, errors.New("unavailable"), policy.Pass, "", policy.Pass, false},
@@ -189,144 +188,75 @@ func TestIsVerified(t *testing.T) {
 	}
 }
 
-// TestMayContradict: statements about an index do not count where those about the platform, in the
-// same repository, could not be read.
+// TestMayContradict: statements about an index do not count where those about the platform do not
+// meet the policy, or, in the same repository, could not be read.
 func TestMayContradict(t *testing.T) {
 	here, elsewhere := parse(t, "registry.example/app").Repository(), parse(t, "mirror.example/app").Repository()
 	gap := func(in image.Repository, kind image.Kind) policy.Answer {
 		return policy.Answer{Gaps: []error{attest.Gap{Repository: in, Err: &image.Error{Kind: kind}}}}
 	}
+	stated := func(predicate string) policy.Answer {
+		return policy.Answer{Facts: []verify.Fact{{
+			Role: attest.Attestation, Origin: attest.Origin{Repository: here}, Statement: &attest.Statement{Predicate: []byte(`"` + predicate + `"`)},
+		}}}
+	}
 	unread, signature := gap(here, image.Unavailable), signedCheck(t)
 	denies := scans(nil)
-	denies.Deny = clean{}
+	denies.Deny = dirty{}
+	both := scans(nil)
+	both.Deny = dirty{}
+	both.Attestations = append(both.Attestations, both.Attestations[0])
+	both.Attestations[1].Name, both.Attestations[1].PredicateType = "sbom", "sbom"
+	mixed := scans(clean{})
+	mixed.Requirements = signature.Requirements
 	for _, c := range []struct {
 		reason string
 		check  *policy.Check
-		answer policy.Answer
+		own    policy.Answer // about the platform: to its first query
 		want   bool
 	}{
 		{"the statements of the platform were not read", scans(clean{}), unread, true},
 		{"all was read", scans(clean{}), policy.Answer{}, false},
 		{"elsewhere", scans(clean{}), gap(elsewhere, image.Unavailable), false},
-		{"beyond a bound", scans(clean{}), gap(here, image.Bound), false},
+		{"beyond a bound", scans(clean{}), gap(here, image.Bound), true},
+		{"one that meets the condition", scans(clean{}), stated("clean"), false},
+		{"one that does not", scans(clean{}), stated("dirty"), true},
 		{"statements without a condition", scans(nil), unread, false},
 		{"statements that may deny", denies, unread, true},
+		{"one that is denied", denies, stated("dirty"), true},
+		{"one that is not", denies, stated("clean"), false},
+		{"one that is denied, where another is on the index alone", both, stated("dirty"), true},
+		{"one that is not, where another is on the index alone", both, stated("clean"), false},
 		{"signatures, which cannot contradict", signature, unread, false},
+		{"unread signatures beside statements that were read", mixed, unread, false},
 	} {
 		r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
-		for _, q := range c.check.Questions() {
-			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), c.answer)
+		r.parent.Pinned = pin(t, digestOf(t, "b"))
+		for i, q := range c.check.Questions() {
+			above := stated("clean")
+			if q.Role == attest.Signature {
+				above = policy.Answer{Facts: []verify.Fact{{Role: attest.Signature, Origin: attest.Origin{Repository: here}}}}
+			}
+			r.answers.set(claimQueryOf(r.parent.Pinned.Digest(), q), above)
+			if i == 0 {
+				r.answers.set(claimQueryOf(r.Pinned.Digest(), q), c.own)
+			} else {
+				r.answers.set(claimQueryOf(r.Pinned.Digest(), q), policy.Answer{})
+			}
 		}
 		above := []verify.Fact{{Origin: attest.Origin{Repository: here}}}
-		if got := r.mayContradict(c.check, above); got != c.want {
+		if got := r.mayContradict(t.Context(), c.check, above); got != c.want {
 			t.Errorf("%s: %t", c.reason, got)
 		}
 	}
-	mixed := scans(clean{})
-	mixed.Requirements = signature.Requirements
-	r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
-	for _, q := range mixed.Questions() {
-		if q.Role == attest.Signature {
-			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), unread)
-		} else {
-			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), policy.Answer{})
-		}
-	}
-	if r.mayContradict(mixed, []verify.Fact{{Origin: attest.Origin{Repository: here}}}) {
-		t.Error("unread signatures beside statements that were read")
-	}
 }
 
-// claiming is a fake verifier that accepts everything as the same fact, or panics.
-type claiming struct {
-	fact   verify.Fact
-	panics bool
-}
+// dirty denies predicates under a name that contain "dirty".
+type dirty struct{}
 
-func (c claiming) Verify(context.Context, image.Pinned, attest.Evidence, verify.Authority) (verify.Fact, error) {
-	if c.panics {
-		panic("a defect")
-	}
-	return c.fact, nil
-}
-
-// TestVerify: a verified fact counts for the query that it matches alone.
-func TestVerify(t *testing.T) {
-	subject := pin(t, digestOf(t, "a"))
-	scan := policy.Question{Role: attest.Attestation, Predicate: "scan"}
-	signature := policy.Question{Role: attest.Signature}
-	statement := func(predicate string) verify.Fact {
-		return verify.Fact{Subject: subject.Digest(), Role: attest.Attestation, Statement: &attest.Statement{PredicateType: predicate}}
-	}
-	signed := verify.Fact{Subject: subject.Digest(), Role: attest.Signature}
-	other := signed
-	other.Subject = digestOf(t, "b")
-	bare := signed
-	bare.Role = attest.Attestation
-	evidence := func(role attest.Role, predicate string) attest.Evidence {
-		return attest.Evidence{Format: attest.Cosign, Role: role, PredicateType: predicate}
-	}
-	notation := attest.Evidence{Format: attest.Notation, Role: attest.Signature}
-	for _, c := range []struct {
-		reason   string
-		query    policy.Question
-		evidence attest.Evidence
-		fact     verify.Fact
-		want     string // fact, rejection, gap, or what is there instead
-	}{
-		{"a signature", signature, evidence(attest.Signature, ""), signed, "fact"},
-		{"of another image", signature, evidence(attest.Signature, ""), other, "rejection"},
-		{"a statement as a signature", signature, evidence(attest.Signature, ""), statement("scan"), "rejection"},
-		{"a statement", scan, evidence(attest.Attestation, "scan"), statement("scan"), "fact"},
-		{"a statement that does not announce its type", scan, evidence(attest.Attestation, ""), statement("scan"), "fact"},
-		{"that is of another type", scan, evidence(attest.Attestation, ""), statement("sbom"), "rejection"},
-		{"a fact without its statement", scan, evidence(attest.Attestation, "scan"), bare, "rejection"},
-		{"a signature as a statement", scan, evidence(attest.Attestation, "scan"), signed, "rejection"},
-		{"a statement of another type", scan, evidence(attest.Attestation, "sbom"), statement("sbom"), "an attestation of type sbom"},
-		{"a signature in place of a statement", scan, evidence(attest.Signature, ""), signed, "a signature in the format cosign"},
-		{"a statement in place of a signature", signature, evidence(attest.Attestation, ""), signed, "an attestation"},
-		{"another format", signature, notation, signed, ""},
-	} {
-		found := Found{Subject: subject, Found: attest.Found{Evidence: []attest.Evidence{c.evidence}}}
-		queries := []Query{{Question: c.query, Key: claims.Key{Of: "a"}}, {Question: c.query, Key: claims.Key{Of: "a"}}}
-		answers := Verify(t.Context(), claiming{fact: c.fact}, found, queries)
-		for i, got := range answers {
-			if kind := kindOf(got); kind != c.want {
-				t.Errorf("%s: answer %d is %q: %+v", c.reason, i, kind, got)
-			}
-		}
-	}
-	found := Found{Subject: subject, Err: errors.New("unavailable"), Found: attest.Found{Evidence: []attest.Evidence{notation}}}
-	query := Query{Question: signature, Resolved: verify.Authority{Formats: []attest.Format{attest.Notation, attest.Cosign}}}
-	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "gap" {
-		t.Errorf("a signature whose subject is not known in full: %+v", got)
-	}
-	found.Err = nil
-	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "fact" {
-		t.Errorf("a signature whose subject is known: %+v", got)
-	}
-	found.Err, found.Evidence = errors.New("unavailable"), []attest.Evidence{evidence(attest.Signature, "")}
-	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "fact" {
-		t.Errorf("a signature in a format that needs no descriptor: %+v", got)
-	}
-	if got := Verify(t.Context(), claiming{panics: true}, found, []Query{query}); kindOf(got[0]) != "gap" {
-		t.Errorf("a defect of the verifier: %+v", got)
-	}
-}
-
-// kindOf names the one thing that an answer holds.
-func kindOf(a policy.Answer) string {
-	kinds := a.Instead
-	if len(a.Facts) > 0 {
-		kinds = append(kinds, "fact")
-	}
-	if len(a.Rejections) > 0 {
-		kinds = append(kinds, "rejection")
-	}
-	if len(a.Gaps) > 0 {
-		kinds = append(kinds, "gap")
-	}
-	return strings.Join(kinds, ", ")
+func (dirty) Holds(data any) (bool, string, error) {
+	named, _ := data.(map[string]any)
+	return named["scan"] == "dirty", "it is dirty", nil
 }
 
 // TestMaxStale: the shortest window of the policies involved counts.

@@ -4,17 +4,40 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/evidence"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
+
+// search answers the claim queries about one reference.
+type search struct {
+	*Evaluator
+	prover     Prover
+	generation string     // of the prover
+	own        repository // of the image
+	statements string     // the evidence repository that is searched first: statements are cached for it alone
+	answers    answers
+	window     time.Duration // maximum age of stale facts
+	bypass     bool          // no cached claim answers a query
+}
+
+// pendingQuery is a claim query with a resolved authority and no cached answer.
+type pendingQuery struct {
+	evidence.Query
+	key      claimQuery
+	query    claims.Query
+	at       *repository
+	registry Registry // for the repository
+}
 
 // run answers the queries about one digest: from the cache, then from the shared store and
 // other replicas, else by one search in each evidence repository and one verification for
@@ -62,7 +85,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
 	pending := &pendingQuery{
-		Query: Query{Question: q, Resolved: authority, Key: s.claimKey(pinned, hash, q)}, key: claimQueryOf(pinned.Digest(), q), at: at,
+		Query: evidence.Query{Question: q, Resolved: authority, Key: s.claimKey(pinned, hash, q)}, key: claimQueryOf(pinned.Digest(), q), at: at,
 	}
 	where := at
 	if len(q.Sources) > 0 { // the policy names them; the workload's Secrets do not count elsewhere
@@ -209,23 +232,66 @@ func (p *pendingQuery) unsearched(err error) []error {
 // findIn answers queries about one digest and one group of sources.
 func (s *search) findIn(ctx context.Context, pinned image.Pinned, group []*pendingQuery) {
 	registry, repository := group[0].registry, group[0].query.Repository
-	found, err := s.Claims.Search(ctx, queriesOf(group), apart(registry, repository), func(ctx context.Context) []policy.Answer {
-		queries := make([]Query, len(group))
+	answers, err := s.Claims.Search(ctx, queriesOf(group), apart(registry, repository), func(ctx context.Context) []policy.Answer {
+		queries := make([]evidence.Query, len(group))
 		for i, pending := range group {
 			queries[i] = pending.Query
 		}
 		searching, discovered := s.Begin(ctx, PhaseDiscover)
-		evidence := Find(searching, registry, pinned, repository, queries)
+		found := evidence.Find(searching, registry, pinned, repository, queries)
 		discovered()
 		ctx, verified := s.Begin(ctx, PhaseProve)
 		defer verified()
-		return Verify(ctx, s.prover, evidence, queries)
+		return evidence.Verify(ctx, s.prover, found, queries)
 	})
 	for i, pending := range group {
 		if err != nil {
 			s.add(pending.at, pending.key, policy.Answer{Gaps: pending.unsearched(err)})
 			continue
 		}
-		s.add(pending.at, pending.key, found[i])
+		s.add(pending.at, pending.key, answers[i])
 	}
+}
+
+// findOrStale searches for evidence, and uses stale facts where the registry does not answer.
+func (s *search) findOrStale(ctx context.Context, missing []*pendingQuery, find func(context.Context, []*pendingQuery)) {
+	known := s.stale(missing)
+	if len(known) == 0 {
+		find(ctx, missing)
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(missing), func(pending *pendingQuery) bool {
+		_, isKnown := known[pending]
+		return isKnown && s.Claims.IsSilent(pending.query.Location())
+	})
+	if len(rest) > 0 {
+		brief, done := inBrief(ctx)
+		find(brief, rest)
+		done()
+	}
+	for pending, before := range known {
+		if slices.Contains(rest, pending) {
+			if !s.answers.isUnresponsive(pending.key) {
+				continue
+			}
+			s.Claims.NoteSilence(pending.query.Location())
+		}
+		s.answers.set(pending.key, before.Answer)
+		s.answers.markOld(pending.key)
+		s.answers.markStale(pending.key, before.At)
+	}
+}
+
+// stale returns the stale facts of queries that are not too old.
+func (s *search) stale(missing []*pendingQuery) map[*pendingQuery]claims.Entry {
+	if s.window == 0 || s.bypass {
+		return nil
+	}
+	known := map[*pendingQuery]claims.Entry{}
+	for _, pending := range missing {
+		if before, ok := s.Claims.Stale(pending.query, s.window); ok {
+			known[pending] = before
+		}
+	}
+	return known
 }

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
@@ -79,49 +78,6 @@ func (r *resolver) stale(window time.Duration) (claims.Verified, bool) {
 func (r *resolver) keep(descriptor image.Descriptor) { r.Claims.Tags().Keep(r.tagKey(), descriptor) }
 
 func (r *resolver) tagKey() claims.Tag { return claims.Tag{Scope: r.scope, Reference: r.ref.String()} }
-
-// findOrStale searches for evidence, and uses stale facts where the registry does not answer.
-func (s *search) findOrStale(ctx context.Context, missing []*pendingQuery, find func(context.Context, []*pendingQuery)) {
-	known := s.stale(missing)
-	if len(known) == 0 {
-		find(ctx, missing)
-		return
-	}
-	rest := slices.DeleteFunc(slices.Clone(missing), func(pending *pendingQuery) bool {
-		_, isKnown := known[pending]
-		return isKnown && s.Claims.IsSilent(pending.query.Location())
-	})
-	if len(rest) > 0 {
-		brief, done := inBrief(ctx)
-		find(brief, rest)
-		done()
-	}
-	for pending, before := range known {
-		if slices.Contains(rest, pending) {
-			if !s.answers.isUnresponsive(pending.key) {
-				continue
-			}
-			s.Claims.NoteSilence(pending.query.Location())
-		}
-		s.answers.set(pending.key, before.Answer)
-		s.answers.markOld(pending.key)
-		s.answers.markStale(pending.key, before.At)
-	}
-}
-
-// stale returns the stale facts of queries that are not too old.
-func (s *search) stale(missing []*pendingQuery) map[*pendingQuery]claims.Entry {
-	if s.window == 0 || s.bypass {
-		return nil
-	}
-	known := map[*pendingQuery]claims.Entry{}
-	for _, pending := range missing {
-		if before, ok := s.Claims.Stale(pending.query, s.window); ok {
-			known[pending] = before
-		}
-	}
-	return known
-}
 
 // markStale records the verification time of a stale entry that is used.
 func (a *answers) markStale(key claimQuery, at time.Time) {

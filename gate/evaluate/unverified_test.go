@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/evidence"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -64,14 +65,14 @@ func TestUnverifiedStatements(t *testing.T) {
 		{"beyond a bound", &image.Error{Kind: image.Bound, Op: "verify"}, here, false, policy.Pass},
 		{"of another signer", &verify.Rejection{Code: verify.UntrustedChain}, here, false, policy.Pass},
 	} {
-		found := Found{Subject: subject, Found: attest.Found{Evidence: []attest.Evidence{
+		found := evidence.Found{Subject: subject, Found: attest.Found{Evidence: []attest.Evidence{
 			{Format: attest.Cosign, Role: attest.Attestation, PredicateType: "scan", Payload: []byte("clean"), Origin: attest.Origin{Repository: here, Via: "a"}},
 			{Format: attest.Cosign, Role: attest.Attestation, PredicateType: "scan", Payload: []byte("dirty"), Origin: attest.Origin{Repository: c.in, Via: "b"}},
 		}}}
 		check := scans(clean{})
 		asked := check.Questions()[0]
 		a := &answers{known: map[claimQuery]policy.Answer{}}
-		a.set(claimQueryOf(subject.Digest(), asked), Verify(t.Context(), earlier{c.err}, found, []Query{{Question: asked}})[0])
+		a.set(claimQueryOf(subject.Digest(), asked), evidence.Verify(t.Context(), earlier{c.err}, found, []evidence.Query{{Question: asked}})[0])
 		if c.ended {
 			over, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -99,7 +100,7 @@ func TestUnsearched(t *testing.T) {
 		{"the image's own", nil, "registry.example/app"},
 		{"named ones, each once", []attest.Source{{Repository: named}, {TagPrefix: "a"}, {Repository: named, TagPrefix: "b"}}, "evidence.example/app registry.example/app"},
 	} {
-		p := &pendingQuery{Query: Query{Question: policy.Question{Sources: c.sources}}, query: claims.Query{Repository: own}}
+		p := &pendingQuery{Query: evidence.Query{Question: policy.Question{Sources: c.sources}}, query: claims.Query{Repository: own}}
 		var got []string
 		for _, gap := range p.unsearched(context.DeadlineExceeded) {
 			of, ok := errors.AsType[attest.Gap](gap)

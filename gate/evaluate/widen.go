@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
@@ -63,21 +62,23 @@ func (r *Result) decideByParent(ctx context.Context) {
 	r.byParent = make([]policy.Decision, len(r.checks))
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
-			if above := r.decideBy(ctx, check, r.parent.Pinned); !r.mayContradict(check, above.Facts) {
+			above := r.decideBy(ctx, check, r.parent.Pinned)
+			if above.Result == policy.Indeterminate || !r.mayContradict(ctx, check, above.Facts) {
 				r.byParent[i] = above
 			}
 		}
 	}
 }
 
-// mayContradict reports whether a statement about the platform itself may not meet the conditions
-// that statements about its index meet: where those were found, others could not be read.
-func (r *Result) mayContradict(check *policy.Check, above []verify.Fact) bool {
-	reads := check.Deny != nil || slices.ContainsFunc(check.Attestations, func(a policy.Attestation) bool { return a.Condition != nil })
-	answers := r.answers.about(r.Pinned.Digest())
-	return reads && slices.ContainsFunc(check.Questions(), func(q policy.Question) bool {
-		return q.Role != attest.Signature && len(policy.Unread(answers(q).Gaps, above)) > 0
-	})
+// mayContradict reports whether statements about the platform itself may not meet what those about
+// its index meet: verified ones, or ones that could not be read.
+func (r *Result) mayContradict(ctx context.Context, check *policy.Check, above []verify.Fact) bool {
+	own, given := r.answers.about(r.Pinned.Digest()), r.given(check, r.parent.Pinned)
+	if check.Judge == nil {
+		return decide.MayContradict(check, own, given.Answers, above)
+	}
+	given.Answers = decide.Nearest(own, given.Answers)
+	return Judge(ctx, check.Judge, []policy.Given{given}).Decisions[0].Result != policy.Pass
 }
 
 // selectsPlatforms reports whether a check requires claims about children of an index.

@@ -88,7 +88,7 @@ type restingError struct{ registry, why string }
 
 // Error implements error.
 func (e *restingError) Error() string {
-	return e.registry + " did not answer a moment ago, and is not asked: " + e.why
+	return e.registry + " did not answer recently, and is not queried: " + e.why
 }
 
 // rest returns why a candidate is not asked, or nil.

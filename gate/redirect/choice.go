@@ -80,11 +80,11 @@ func (a Attempt) Words() string {
 	case Differs:
 		return "has another digest behind the tag (" + a.Tag.Short() + ") and does not have this one"
 	case Resting:
-		return "did not answer a moment ago and was not asked" + a.because()
+		return "did not answer recently and was not queried" + a.because()
 	case Failed:
 		return "could not be queried" + a.because()
 	}
-	return "was not asked"
+	return "was not queried"
 }
 
 func (a Attempt) because() string {

@@ -13,7 +13,7 @@ import (
 
 func failure(kind image.Kind) error { return &image.Error{Kind: kind, Op: "resolve", On: "test"} }
 
-// TestChoose: who is asked for what, in which order, and who is chosen.
+// TestChoose: the requests to the candidates, their order, and the chosen one.
 func TestChoose(t *testing.T) {
 	both := ":v1@" + wanted.String()
 	for _, test := range []struct {
@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 		requests  string
 	}{
 		{
-			"its tag stands for the digest", ":v1", []*target{{tag: wanted}}, nil,
+			"its tag resolves to the digest", ":v1", []*target{{tag: wanted}}, nil,
 			"m1.example/app:v1@wanted", "chosen", "m1.example/app:v1",
 		},
 		{
@@ -66,7 +66,7 @@ func TestChoose(t *testing.T) {
 			"m2.example/app:v1@wanted", "failed chosen", "m1.example/app:v1 m2.example/app:v1",
 		},
 		{
-			"nobody answers", ":v1", []*target{{err: failure(image.Unavailable)}, {err: failure(image.Corrupt)}}, nil,
+			"no response", ":v1", []*target{{err: failure(image.Unavailable)}, {err: failure(image.Corrupt)}}, nil,
 			"", "failed failed", "m1.example/app:v1 m2.example/app:v1",
 		},
 		{
@@ -137,7 +137,7 @@ func TestChoose(t *testing.T) {
 		for name, early := range map[string]bool{"alone": false, "begun early": true} {
 			t.Run(test.reason+", "+name, func(t *testing.T) {
 				if early && test.requests == "" && test.chosen == "" {
-					return // nobody begins with a digest that contradicts itself
+					return // Begin is not called with a digest that contradicts itself
 				}
 				bubble(t, test.targets, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 					var change []func(*mirror.Route)
@@ -181,8 +181,8 @@ func short(p image.Pinned) string {
 	return s + "@" + p.Digest().String()
 }
 
-// TestTagsAreTold: both digests are known where a mirror lags.
-func TestTagsAreTold(t *testing.T) {
+// TestTagsAreReported: both digests are known where a mirror lags.
+func TestTagsAreReported(t *testing.T) {
 	for _, lagging := range []*target{{tag: stale}, {tag: stale, has: []image.Digest{wanted}}} {
 		bubble(t, []*target{lagging}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 			q := f.question(":v1")
@@ -229,7 +229,7 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// TestMemory: who asked a moment ago asks nobody, each answer for its own time.
+// TestMemory: a repeated call sends no request, each answer for its own time.
 func TestMemory(t *testing.T) {
 	for _, test := range []struct {
 		reason string
@@ -262,7 +262,7 @@ func TestMemory(t *testing.T) {
 				q := f.question(":v1", change...)
 				_, known := c.Remembered(t.Context(), q, wanted)
 				if asksNobody := test.reason == "always"; known != asksNobody {
-					t.Errorf("remembered before anybody asked: %t", known)
+					t.Errorf("cached before the first request: %t", known)
 				}
 				first := c.Choose(t.Context(), q, nil, wanted)
 				f.requests()
@@ -300,7 +300,7 @@ func TestWarmAsksNothing(t *testing.T) {
 	}
 }
 
-// TestWarmFillAsksNothing: what is known to be there need not be filled.
+// TestWarmFillAsksNothing: an image that is known to exist need not be filled.
 func TestWarmFillAsksNothing(t *testing.T) {
 	bubble(t, []*target{{tag: stale, has: []image.Digest{wanted}}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1@"+wanted.String(), filling)
@@ -315,8 +315,7 @@ func TestWarmFillAsksNothing(t *testing.T) {
 	})
 }
 
-// TestMemoryIsOfOneScope: what others may see is not told, and not asked for either
-// where nobody may.
+// TestMemoryIsOfOneScope: cached results of another scope are neither returned nor used for a choice.
 func TestMemoryIsOfOneScope(t *testing.T) {
 	bubble(t, []*target{{tag: wanted, scope: "one"}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1")
@@ -332,7 +331,7 @@ func TestMemoryIsOfOneScope(t *testing.T) {
 	})
 }
 
-// TestFlight: who asks the same at once shares a request.
+// TestFlight: concurrent callers share a request.
 func TestFlight(t *testing.T) {
 	bubble(t, []*target{{tag: wanted}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1")

@@ -51,7 +51,7 @@ func WithHealth(health Health) Option {
 func WithTimeout(perCandidate time.Duration) Option {
 	return func(c *Chooser) error {
 		if perCandidate <= 0 {
-			return fmt.Errorf("a timeout of %s: want more than nothing", perCandidate)
+			return fmt.Errorf("timeout %s must be positive", perCandidate)
 		}
 		c.timeout = perCandidate
 		return nil

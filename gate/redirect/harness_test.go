@@ -39,7 +39,7 @@ type target struct {
 	scope    string
 }
 
-// fleet is all targets by repository, and what was asked of them, in order.
+// fleet is all targets by repository, and their requests, in order.
 type fleet struct {
 	targets map[string]*target
 	end     chan struct{} // ends those that are deaf
@@ -110,7 +110,7 @@ func (s session) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, erro
 	return image.Pinned{}, missing
 }
 
-// requests returns what was asked since the last call.
+// requests returns the requests since the last call.
 func (f *fleet) requests() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +145,7 @@ type recordingHealth struct {
 	mu      sync.Mutex
 	resting map[string]string
 	told    []string
-	trips   bool // what is silent rests
+	trips   bool // an unresponsive one rests
 }
 
 func (h *recordingHealth) Rest(registry string) (string, bool) {
@@ -213,7 +213,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// want compares, and says what of.
+// want compares, and names the compared value in its error.
 func want(t *testing.T, what, got, want string) {
 	t.Helper()
 	if got != want {

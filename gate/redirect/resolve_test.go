@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
-// TestResolve: the first that answers counts, and "not found" is said only by all.
+// TestResolve: the first that answers counts, and the result is "not found" only if all return it.
 func TestResolve(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
@@ -58,8 +58,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestWhatIsResolvedIsChosen without asking again, failures included.
-func TestWhatIsResolvedIsChosen(t *testing.T) {
+// TestResolvedIsChosen without asking again, failures included.
+func TestResolvedIsChosen(t *testing.T) {
 	bubble(t, []*target{{err: failure(image.Refused)}, {tag: stale}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1", byTarget)
 		early := c.Begin(t.Context(), q)
@@ -79,7 +79,7 @@ func TestWhatIsResolvedIsChosen(t *testing.T) {
 	})
 }
 
-// TestADigestNeedsNoResolving: nobody is asked.
+// TestADigestNeedsNoResolving: it sends no request.
 func TestADigestNeedsNoResolving(t *testing.T) {
 	bubble(t, []*target{{hangs: true}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		got, attempts, err := c.Resolve(t.Context(), f.question("@"+wanted.String(), byTarget), nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
-// TestASlowCandidateHasItsShare, and no more: 2 s, and a third of what is left.
+// TestASlowCandidateHasItsShare, and no more: 2 s, and a third of the time left.
 func TestASlowCandidateHasItsShare(t *testing.T) {
 	slow := &target{hangs: true}
 	for _, test := range []struct {
@@ -44,8 +44,7 @@ func TestASlowCandidateHasItsShare(t *testing.T) {
 	}
 }
 
-// TestADeafSession: whoever begins with one is not left with a goroutine for it, and
-// the next is asked in time.
+// TestADeafSession: Begin leaves no goroutine for one, and the next candidate is asked in time.
 func TestADeafSession(t *testing.T) {
 	bubble(t, []*target{{deaf: true}, {tag: wanted}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1")
@@ -100,8 +99,8 @@ func TestTheRequestEndsInBetween(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatComesLate is remembered: the question goes on when who asked left,
-// and ends by itself.
+// TestAnAnswerThatComesLate is cached: the request continues after its caller left, and ends by
+// itself.
 func TestAnAnswerThatComesLate(t *testing.T) {
 	bubble(t, []*target{{tag: wanted, slow: 1500 * time.Millisecond}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1")
@@ -137,9 +136,9 @@ func TestWaitingForAnEarlyAnswer(t *testing.T) {
 	})
 }
 
-// TestHealthIsTold: once for each request, by whoever asked it, and of silence only
-// where the registry had the whole time.
-func TestHealthIsTold(t *testing.T) {
+// TestHealthIsReported: once for each request, by its caller, and a timeout only where the
+// registry had the whole time.
+func TestHealthIsReported(t *testing.T) {
 	for _, test := range []struct {
 		reason string
 		target *target
@@ -151,10 +150,10 @@ func TestHealthIsTold(t *testing.T) {
 		{"it has not got it", &target{}, time.Minute, "m1.example not-found, m1.example not-found", ""},
 		{"it refuses", &target{err: failure(image.Refused)}, time.Minute, "m1.example refused", ""},
 		{"it lies", &target{lies: true}, time.Minute, "m1.example corrupt", ""},
-		{"nobody is there", &target{err: failure(image.Unavailable)}, time.Minute, "m1.example unavailable", ""},
+		{"no connection", &target{err: failure(image.Unavailable)}, time.Minute, "m1.example unavailable", ""},
 		{"it hangs", &target{hangs: true}, time.Minute, "m1.example unavailable", ""},
-		{"it hangs, for one who is in a hurry", &target{hangs: true}, time.Second, "", "m1.example unavailable"},
-		{"it is slow, for one who is in a hurry", &target{tag: wanted, slow: time.Second}, time.Second, "", "m1.example ok"},
+		{"it hangs, with a short deadline", &target{hangs: true}, time.Second, "", "m1.example unavailable"},
+		{"it is slow, with a short deadline", &target{tag: wanted, slow: time.Second}, time.Second, "", "m1.example ok"},
 		{"our own defect", &target{panics: "resolve"}, time.Minute, "", ""},
 		{"no credential", &target{unopened: errors.New("no secret")}, time.Minute, "", ""},
 	} {
@@ -163,15 +162,15 @@ func TestHealthIsTold(t *testing.T) {
 			bubble(t, []*target{test.target}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 				c.Choose(within(t, test.left), f.question(":v1"), nil, wanted)
 				synctest.Wait()
-				want(t, "told", h.tellings(), test.told)
+				want(t, "reported", h.tellings(), test.told)
 				time.Sleep(time.Minute) //nolint:forbidigo // of the bubble's clock
-				want(t, "told later", h.tellings(), test.later)
+				want(t, "reported later", h.tellings(), test.later)
 			}, redirect.WithHealth(h))
 		})
 	}
 }
 
-// TestResting: who rests is not asked, by whichever way.
+// TestResting: a resting registry is not asked, in any mode.
 func TestResting(t *testing.T) {
 	fills := func(r *mirror.Route) { always(r); filling(r) }
 	for _, test := range []struct {
@@ -211,7 +210,7 @@ func TestResting(t *testing.T) {
 					}
 				}
 				if _, known := c.Remembered(t.Context(), q, wanted); !known {
-					t.Error("it is not remembered who rests")
+					t.Error("the resting candidate is not cached")
 				}
 			}, redirect.WithHealth(h))
 		})
@@ -241,7 +240,7 @@ func TestADeadFirstTargetCostsItsTimeoutOnce(t *testing.T) {
 	}, redirect.WithHealth(h))
 }
 
-// TestSilenceInBetween: who stops answering between its tag and its digest is not
+// TestSilenceInBetween: a candidate that stops answering between its tag and its digest is not
 // asked again.
 func TestSilenceInBetween(t *testing.T) {
 	h := &recordingHealth{resting: map[string]string{}}

@@ -23,7 +23,7 @@ import (
 
 var podKind = scan.Kind{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true}
 
-// TestScanMemory: the position survives in a Lease, and one that nobody can read is none.
+// TestScanMemory: the position survives in a Lease, and an unreadable one is ignored.
 func TestScanMemory(t *testing.T) {
 	client := fake.NewClientset().CoordinationV1()
 	m := NewPositionStore(client, "quaymaster", "one")
@@ -56,28 +56,28 @@ func TestScanMemory(t *testing.T) {
 	}
 }
 
-// TestListGone: what reports list of objects that a round did not find, and nothing else.
-func TestListGone(t *testing.T) {
+// TestListDeleted: what reports list of objects that a round did not find, and nothing else.
+func TestListDeleted(t *testing.T) {
 	const text = `{"scope":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"n","name":"web","uid":"d"},"results":[
 		{"policy":"p"},
-		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"gone","uid":"1"}]},
+		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"deleted","uid":"1"}]},
 		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"there","uid":"2"}]},
 		{"policy":"p","resources":[{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"n","name":"other","uid":"3"}]},
 		{"policy":"p","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"n","name":"nameless"}]}]}`
-	gone := map[string]report.Resource{}
-	if err := listGone([]byte(text), *scan.NewPass(podKind, time.Now(), "2"), gone); err != nil {
+	deleted := map[string]report.Resource{}
+	if err := listDeleted([]byte(text), *scan.NewPass(podKind, time.Now(), "2"), deleted); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Collect(maps.Keys(gone)); !slices.Equal(got, []string{"1"}) || gone["1"].Owner == nil || gone["1"].Owner.UID != "d" {
-		t.Errorf("gone: %+v", gone)
+	if got := slices.Collect(maps.Keys(deleted)); !slices.Equal(got, []string{"1"}) || deleted["1"].Owner == nil || deleted["1"].Owner.UID != "d" {
+		t.Errorf("deleted: %+v", deleted)
 	}
-	if err := listGone([]byte("{"), *scan.NewPass(podKind, time.Now()), gone); err == nil {
+	if err := listDeleted([]byte("{"), *scan.NewPass(podKind, time.Now()), deleted); err == nil {
 		t.Error("a report that cannot be read")
 	}
 }
 
-// TestScanLog: what is left out is said once, what cannot be listed with what to grant,
-// and rounds are counted by whether they were complete.
+// TestScanLog: policies that are left out are logged once, kinds that cannot be listed with the
+// missing permission, and rounds are counted by whether they were complete.
 func TestScanLog(t *testing.T) {
 	var log strings.Builder
 	counted := metrics.New(metrics.Build{})

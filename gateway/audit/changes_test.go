@@ -22,7 +22,7 @@ type took struct{ n int }
 
 func (s *took) Take(report.Decided) { s.n++ }
 
-// roundOf is what a round says of a pod of an image.
+// roundOf is a round's result for a pod of an image.
 func roundOf(t testing.TB, name, content string, change func(*gate.Outcome)) report.Decided {
 	t.Helper()
 	ref, err := image.Parse("registry.example/web:1")
@@ -48,8 +48,8 @@ func roundOf(t testing.TB, name, content string, change func(*gate.Outcome)) rep
 	return report.Decided{Outcome: o, Occasion: report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}}
 }
 
-// TestScansTellNews: what a round says again is not handed on, and whatever else it says is.
-func TestScansTellNews(t *testing.T) {
+// TestScansReportChanges: a repeated result is not passed on, and any other is.
+func TestScansReportChanges(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
 		content string
@@ -86,8 +86,8 @@ func TestScansTellNews(t *testing.T) {
 	}
 }
 
-// TestNewsIsBounded: a cluster that fits is told once, whoever comes and goes, and of a
-// larger one more is told than must be. What may be lost is told again.
+// TestNewsIsBounded: each object of a cluster that fits is reported once, while objects come and
+// go, and a larger cluster repeats some. Results that may be lost are reported again.
 func TestNewsIsBounded(t *testing.T) {
 	var to took
 	lost := uint64(0)
@@ -105,37 +105,37 @@ func TestNewsIsBounded(t *testing.T) {
 			want = 90
 		}
 		if got := round(10*r, 10*r+90); got != want {
-			t.Errorf("round %d: %d told, want %d", r, got, want)
+			t.Errorf("round %d: %d reported, want %d", r, got, want)
 		}
 	}
 	lost++
 	if got := round(190, 280); got != 90 {
-		t.Errorf("after something was lost: %d told, want all", got)
+		t.Errorf("after something was lost: %d reported, want all", got)
 	}
 	round(1000, 1500)
 	if held := len(n.older) + len(n.newer); round(1000, 1500) == 0 || held > 200 {
-		t.Errorf("%d held of 500, and none told", held)
+		t.Errorf("%d held of 500, and none reported", held)
 	}
 }
 
-// TestScanForgetsInTheDashboard: what a round does not find leaves the inventory, but not
-// what it does not look at.
-func TestScanForgetsInTheDashboard(t *testing.T) {
+// TestScanUpdatesInventory: objects that a round does not find leave the inventory, but not
+// objects outside of the round.
+func TestScanUpdatesInventory(t *testing.T) {
 	known, err := inventory.New(inventory.Options{Replica: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	forgetting := Sinks{Inventory: known}.forgetters([]string{"kube-*"}, slog.New(slog.DiscardHandler))
+	receivers := Sinks{Inventory: known}.passReceivers([]string{"kube-*"}, slog.New(slog.DiscardHandler))
 	began := time.Now()
 	take := func(namespace, content string, at time.Time) {
 		d := roundOf(t, namespace+content, content, func(o *gate.Outcome) { o.Subject.Namespace = namespace })
 		d.Occasion.Time = at
 		known.Take(d)
 	}
-	take("shop", "gone", began.Add(-time.Minute))
+	take("shop", "deleted", began.Add(-time.Minute))
 	take("kube-system", "unlooked", began.Add(-time.Minute))
 	take("shop", "there", began.Add(time.Second))
-	forgetting.Passed(t.Context(), *scan.NewPass(scan.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}, began))
+	receivers.Passed(t.Context(), *scan.NewPass(scan.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}, began))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go known.Run(ctx)
@@ -150,13 +150,13 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 		})
 	}
 	shown(3)
-	forgetting.Passed(t.Context(), *scan.NewPass(podKind, began))
+	receivers.Passed(t.Context(), *scan.NewPass(podKind, began))
 	shown(2)
-	page, err := known.Images(inventory.ImageQuery{Digest: image.DigestOf([]byte("gone")).String()})
+	page, err := known.Images(inventory.ImageQuery{Digest: image.DigestOf([]byte("deleted")).String()})
 	if err != nil || page.Total != 0 {
-		t.Errorf("what is gone: %+v, %v", page, err)
+		t.Errorf("a deleted object: %+v, %v", page, err)
 	}
-	if got := (Sinks{}).forgetters(nil, nil); len(got) != 0 {
-		t.Errorf("nobody knows of anything, and %d are told", len(got))
+	if got := (Sinks{}).passReceivers(nil, nil); len(got) != 0 {
+		t.Errorf("without sinks, %d are notified", len(got))
 	}
 }

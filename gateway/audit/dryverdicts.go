@@ -71,13 +71,13 @@ func (d DryVerdicts) Run(ctx context.Context) {
 		}
 	}
 	d.Metrics.SetDryVerdicts(denied, len(list)-denied)
-	line := fmt.Sprintf("dry verdicts: %d objects evaluated in %s, compared with %s of %d workloads: %d verdicts differ, of which %d deny now",
+	line := fmt.Sprintf("dry verdicts: %d objects evaluated in %s, compared with %s of %d workloads; changed verdicts: %d, new denials: %d",
 		known.Objects(), time.Since(began).Round(time.Millisecond), from, known.Known(), len(list), denied)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		line += fmt.Sprintf("; the time of %s was up before everything was looked at", d.Limit)
+		line += fmt.Sprintf("; the limit of %s was reached before everything was evaluated", d.Limit)
 	case err != nil:
-		line += "; not everything was looked at: " + err.Error()
+		line += "; not everything was evaluated: " + err.Error()
 	case len(summary.Refused) > 0:
 		line += fmt.Sprintf("; %d kinds may not be listed", len(summary.Refused))
 	}

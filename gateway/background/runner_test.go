@@ -31,7 +31,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// backgroundAPI answers as it is told, and notes what it was asked.
+// backgroundAPI returns the set responses, and records its requests.
 type backgroundAPI struct {
 	t      *testing.T
 	answer func(w http.ResponseWriter, r *http.Request, body string)
@@ -227,7 +227,7 @@ func TestBackgroundWrites(t *testing.T) {
 	}
 }
 
-// sinkNotes is a background.Sink that notes what it is told.
+// sinkNotes is a background.Sink that records its calls.
 type sinkNotes struct {
 	mu   sync.Mutex
 	said []string
@@ -334,7 +334,7 @@ func TestBackgroundWatch(t *testing.T) {
 	cancel()
 	<-ended
 	if !slices.Equal(sink.said, want) {
-		t.Errorf("told %q\nwant %q", sink.said, want)
+		t.Errorf("got %q\nwant %q", sink.said, want)
 	}
 }
 
@@ -390,7 +390,7 @@ type eventNotes struct{ notes []record.Event }
 
 func (n *eventNotes) Record(e record.Event) { n.notes = append(n.notes, e) }
 
-func TestBackgroundTells(t *testing.T) {
+func TestBackgroundObserver(t *testing.T) {
 	var log strings.Builder
 	events := &eventNotes{}
 	counted := metrics.New(metrics.Build{})

@@ -51,7 +51,7 @@ func TestCalls(t *testing.T) {
 		{reason: "nothing", request: cel.HTTPRequest{Method: "GET", URL: plain.URL + "/none"}, want: `{"body":null,"statusCode":200}`},
 		{reason: "a redirect is not followed", request: cel.HTTPRequest{Method: "GET", URL: plain.URL + "/away"}, want: `{"body":null,"statusCode":302}`},
 		{reason: "an authority of the policy", request: cel.HTTPRequest{Method: "GET", URL: secure.URL + "/none", CABundle: authority}, want: `{"body":null,"statusCode":200}`},
-		{reason: "an authority that nobody knows", request: cel.HTTPRequest{Method: "GET", URL: secure.URL + "/none"}, unknown: "did not answer"},
+		{reason: "an unknown authority", request: cel.HTTPRequest{Method: "GET", URL: secure.URL + "/none"}, unknown: "did not answer"},
 		{reason: "no authority at all", request: cel.HTTPRequest{Method: "GET", URL: secure.URL + "/none", CABundle: "x"}, fault: "no PEM certificate"},
 		{reason: "an answer above the bound", request: cel.HTTPRequest{Method: "GET", URL: plain.URL + "/large"}, unknown: "1048576"},
 		{reason: "another port", request: cel.HTTPRequest{Method: "GET", URL: "http://127.0.0.1:1/"}, unknown: "httpHosts does not list it"},
@@ -69,7 +69,7 @@ func TestCalls(t *testing.T) {
 			case row.want != "" && (err != nil || string(text) != row.want):
 				t.Errorf("%s, %v, want %s", text, err, row.want)
 			case row.unknown != "" && (!errors.As(err, &gap) || !strings.Contains(said, row.unknown)):
-				t.Errorf("%v, want what is not known: %q", err, row.unknown)
+				t.Errorf("%v, want unknown: %q", err, row.unknown)
 			case row.fault != "" && (err == nil || errors.As(err, &gap) || !strings.Contains(said, row.fault)):
 				t.Errorf("%v, want a fault: %q", err, row.fault)
 			}

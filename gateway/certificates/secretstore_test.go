@@ -31,7 +31,7 @@ func TestSecretStoreReads(t *testing.T) {
 		ours   bool
 	}{
 		{"ours", storeOf(secretOf("7", ours, entries)), nil, true},
-		{"somebody else's", storeOf(secretOf("7", nil, entries)), nil, false},
+		{"of another owner", storeOf(secretOf("7", nil, entries)), nil, false},
 		{"absent", storeOf(), certificate.ErrAbsent, false},
 	} {
 		got, err := c.store.Get(t.Context())
@@ -44,7 +44,7 @@ func TestSecretStoreReads(t *testing.T) {
 	}
 }
 
-func TestSecretStoreWritesOnlyWhatItRead(t *testing.T) {
+func TestSecretStoreDetectsConflicts(t *testing.T) {
 	entries := map[string][]byte{"tls.crt": []byte("new")}
 	for _, c := range []struct {
 		reason, version string
@@ -52,10 +52,10 @@ func TestSecretStoreWritesOnlyWhatItRead(t *testing.T) {
 		err             error
 	}{
 		{"nothing is there, as it was read", "", storeOf(), nil},
-		{"somebody made it meanwhile", "", storeOf(secretOf("7", nil, nil)), certificate.ErrConflict},
+		{"it was created meanwhile", "", storeOf(secretOf("7", nil, nil)), certificate.ErrConflict},
 		{"it is as it was read", "7", storeOf(secretOf("7", nil, map[string][]byte{"theirs": []byte("t")})), nil},
-		{"somebody wrote it meanwhile", "6", storeOf(secretOf("7", nil, nil)), certificate.ErrConflict},
-		{"somebody deleted it meanwhile", "7", storeOf(), certificate.ErrConflict},
+		{"it was written meanwhile", "6", storeOf(secretOf("7", nil, nil)), certificate.ErrConflict},
+		{"it was deleted meanwhile", "7", storeOf(), certificate.ErrConflict},
 	} {
 		if err := c.store.Put(t.Context(), entries, c.version); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.reason, err, c.err)

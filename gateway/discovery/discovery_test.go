@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestServed: what the API server serves is known when a policy first asks, and who
-// asked too early is told.
+// TestServed: the API server's resources are read when a policy first asks, and an earlier caller
+// is notified.
 func TestServed(t *testing.T) {
 	lists := []*metav1.APIResourceList{{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: []string{"create"}}}}}
 	failing := errors.New("the API server is away")

@@ -59,7 +59,7 @@ func (s States) Changed(key, state string) bool {
 	return !known || before != state
 }
 
-// Keep forgets the documents that are gone.
+// Keep removes the documents that no longer exist.
 func (s States) Keep(there func(key string) bool) {
 	maps.DeleteFunc(s, func(key, _ string) bool { return !there(key) })
 }

@@ -41,7 +41,7 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		got := httptest.NewRecorder()
 		guarded.ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/validate", nil))
 		if leaves := got.Header().Get("Connection") == "close"; leaves != (row.status == http.StatusServiceUnavailable) {
-			t.Errorf("%s: who asked is sent away: %t", row.reason, leaves)
+			t.Errorf("%s: the connection is closed: %t", row.reason, leaves)
 		}
 		if got.Code != row.status || !strings.Contains(got.Body.String(), row.body) || got.Code == http.StatusAccepted && got.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%s: %d %s", row.reason, got.Code, got.Body)

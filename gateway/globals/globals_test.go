@@ -39,8 +39,8 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// fickle is a source that does what a test says. The real ones are tested below and
-// in package cluster.
+// fickle is a source with responses that a test sets. The real ones are tested below and in
+// package cluster.
 type fickle struct {
 	mu       sync.Mutex
 	called   int
@@ -123,8 +123,7 @@ const (
 	globalCall = `{"apiCall":{"urlPath":"/api/v1/pods","refreshInterval":"5m","retryLimit":2}}`
 )
 
-// TestGlobalsCounted: what is known of entries, and how often that could not be found
-// out, is told to whoever asks for metrics.
+// TestGlobalsCounted: the metrics have the number of known entries, and of failed reads.
 func TestGlobalsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, source, _ := newGlobalBench(t)
@@ -176,8 +175,8 @@ func whyGlobal(g *Entries, name string) any {
 	return value
 }
 
-// TestGlobalCalls: an entry is called when it comes, as often as it says, again
-// soon after it failed, and what it once said is good for a while.
+// TestGlobalCalls: an entry is called when it is created, at its interval, and again soon after a
+// failure; its last value stays valid for a while.
 func TestGlobalCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, source, _ := newGlobalBench(t)
@@ -194,7 +193,7 @@ func TestGlobalCalls(t *testing.T) {
 			want   any
 		}{
 			{"there is nothing", func() {}, time.Hour, 0, globalcontext.ErrAbsent},
-			{"it comes, and nobody answers", func() { g.Changed(ctx, []document.Document{globalDocument("list", globalCall)}, nil) }, time.Second, 2, globalcontext.ErrNotRead},
+			{"it is created, and the call fails", func() { g.Changed(ctx, []document.Document{globalDocument("list", globalCall)}, nil) }, time.Second, 2, globalcontext.ErrNotRead},
 			{"it is called again soon", func() {}, globalPause, 4, globalcontext.ErrNotRead},
 			{"and then later", func() { source.set("one", nil) }, 2 * globalPause, 5, "one"},
 			{"it is called on its interval", func() { source.set("two", nil) }, 5*time.Minute - 2*time.Second, 5, "one"},
@@ -242,7 +241,7 @@ func TestGlobalWatches(t *testing.T) {
 		if got := whyGlobal(g, "pods"); !reflect.DeepEqual(got, []any{"a"}) {
 			t.Errorf("%v", got)
 		}
-		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods)}, nil) // said again
+		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods)}, nil) // the same again
 		failed(errors.New("connection refused"))
 		failed(errors.New("connection refused"))
 		synctest.Wait()
@@ -259,7 +258,7 @@ func TestGlobalWatches(t *testing.T) {
 		changed([]any{strings.Repeat("a", globalcontext.MaxValue)})
 		synctest.Wait()
 		if _, _, watching := source.seen(); watching != 0 {
-			t.Error("what is too large is watched on")
+			t.Error("a list that is too large is still watched")
 		}
 		<-time.After(boundPause)
 		synctest.Wait()
@@ -268,7 +267,7 @@ func TestGlobalWatches(t *testing.T) {
 		}
 		changed, _ = source.watch("pods")
 		changed([]any{})
-		// A watch of the document before it says nothing of the new one.
+		// A watch of the previous document does not affect the new one.
 		g.Changed(ctx, []document.Document{globalDocument("pods", `{"kubernetesResource":{"version":"v1","resource":"nodes"}}`)}, nil)
 		changed([]any{"old"})
 		synctest.Wait()
@@ -365,8 +364,8 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 	<-ended
 }
 
-// TestGlobalStatus: the status says whether an entry is known, and when it was
-// called; what did not change is not written.
+// TestGlobalStatus: the status has whether an entry is known, and when it was called; an unchanged
+// status is not written.
 func TestGlobalStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resource := schema.GroupVersionResource{Group: kinds.KyvernoGroup, Version: "v2beta1", Resource: kinds.GlobalContextResource}
@@ -434,7 +433,7 @@ func TestGlobalStatus(t *testing.T) {
 	})
 }
 
-// TestGlobalKind: entries are told from policies.
+// TestGlobalKind: entries are distinguished from policies.
 func TestGlobalKind(t *testing.T) {
 	kind := kinds.GlobalContext()
 	for _, version := range kind.Versions {

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"slices"
+	"strings"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,6 +94,22 @@ func Validated() []schema.GroupResource {
 		}
 	}
 	return list
+}
+
+// IsLeftAlone reports whether a document that the catalog does not recognise may be ignored: it is
+// of another group, of a kind that is not implemented, or of one that is read elsewhere. Any other
+// document of the groups of policies has a wrong kind or version, and would protect nothing.
+func IsLeftAlone(apiVersion, kind string) bool {
+	group, _, _ := strings.Cut(strings.ToLower(apiVersion), "/")
+	switch {
+	case !policy.IsDocument(group):
+		return true
+	case group == KyvernoGroup && kind == "GlobalContextEntry", group == OwnGroup && (kind == "RegistryMirror" || kind == "Configuration"):
+		return true
+	}
+	return slices.ContainsFunc(Policies(), func(k Kind) bool {
+		return k.Group == group && k.Name == kind && k.Status == NotImplemented
+	})
 }
 
 // IsPolicy reports whether a document is for the consumer of policies.

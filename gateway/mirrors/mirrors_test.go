@@ -59,7 +59,7 @@ func newMirrorBench() *mirrorBench {
 	return b
 }
 
-// upsert tells of a RegistryMirror of the cluster.
+// upsert adds a RegistryMirror of the cluster.
 func (b *mirrorBench) upsert(t *testing.T, name, spec string) {
 	t.Helper()
 	raw := fmt.Sprintf(`{"apiVersion":"quaymaster.dev/v1alpha1","kind":"RegistryMirror","metadata":{"name":%q,"uid":"u1","generation":3},"spec":%s}`, name, spec)
@@ -168,7 +168,7 @@ func TestMirrorsInConfigMaps(t *testing.T) {
 		known    bool
 		target   string
 	}{
-		{"could not look at the start: nothing is known", unavailable, false, false, ""},
+		{"failed at the start: nothing is known", unavailable, false, false, ""},
 		{"there", pairs("one.example/hub"), true, true, "one.example"},
 		{"indeterminate: it stays", unavailable, false, true, "one.example"},
 		{"another", pairs("two.example/hub"), true, true, "two.example"},
@@ -190,14 +190,14 @@ func TestMirrorsInConfigMaps(t *testing.T) {
 	}
 }
 
-// transitions are told of targets.
+// transitions records changes of targets.
 type transitions struct{ list []string }
 
 func (c *transitions) TargetChanged(registry string, resting bool) {
 	c.list = append(c.list, fmt.Sprint(registry, " ", resting))
 }
 
-func TestTargetsTellOfChangesAlone(t *testing.T) {
+func TestTargetsReportChangesOnly(t *testing.T) {
 	seen := &transitions{}
 	followed, err := NewTargets(func(context.Context, string) error { return nil }, seen, slog.New(slog.DiscardHandler), &gateway.Signal{})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestTargetsTellOfChangesAlone(t *testing.T) {
 		followed.seen(health.State{Registry: "two.example", Phase: phase})
 	}
 	if want := []string{"one.example true", "one.example false", "two.example true", "two.example false"}; !slices.Equal(seen.list, want) {
-		t.Errorf("told of %q, want %q", seen.list, want)
+		t.Errorf("reported %q, want %q", seen.list, want)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestMirrorStatus(t *testing.T) {
 		wrote  bool
 		want   string // a part of the status
 	}{
-		{"nobody asked the target yet", func() { b.upsert(t, "hub", oneEntry) }, true, `"reason":"Active"`},
+		{"the target was not asked yet", func() { b.upsert(t, "hub", oneEntry) }, true, `"reason":"Active"`},
 		{"nothing changed", func() {}, false, `"state":"unknown"`},
 		{"the target rests", func() {
 			states = []health.State{{Registry: "one.example", Phase: health.Open, Err: errors.New("connection refused")}, {Registry: "two.example", Phase: health.Closed}}

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -246,10 +247,16 @@ func (p *Policies) Changed(_ context.Context, upserts []document.Document, delet
 }
 
 // WatchFolders loads the folders, and returns the component that follows their changes. others
-// receives the other documents; nil drops them.
+// receives the other documents; nil drops them. A policy of an unknown kind or version is an
+// error.
 func (p *Policies) WatchFolders(paths []string, others func([]workload.Object) error) (gateway.Component, error) {
 	p.Await(fromFolders)
-	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: paths, Catalog: p.Catalog, Others: others})
+	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: paths, Catalog: p.Catalog, Others: func(objects []workload.Object) error {
+		if err := leftAlone(objects); err != nil || others == nil {
+			return err
+		}
+		return others(objects)
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -272,4 +279,16 @@ func (p *Policies) WatchFolders(paths []string, others func([]workload.Object) e
 			}
 		})
 	}), nil
+}
+
+// leftAlone refuses documents that are meant as policies and that the catalog does not recognise.
+func leftAlone(objects []workload.Object) error {
+	var errs []error
+	for _, o := range objects {
+		if !kinds.IsLeftAlone(o.APIVersion(), o.Kind()) {
+			errs = append(errs, fmt.Errorf("%s: %s %s is not a policy that this version reads: correct its apiVersion or kind, or remove it from policies.folders",
+				o.Source(), o.APIVersion(), o.Kind()))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -34,12 +34,12 @@ func TestRouter(t *testing.T) {
 	s.Changed(t.Context(), []document.Document{{Key: sets}}, nil)
 	s.Changed(t.Context(), []document.Document{{Key: document.Key{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: "g"}}}, nil)
 	if want := []string{"", "+globalcontextentries"}; !slices.Equal(globals.calls, want) {
-		t.Errorf("global context entries were told %q, want %q", globals.calls, want)
+		t.Errorf("global context entries received %q, want %q", globals.calls, want)
 	}
 	if want := []string{"", "+policies"}; !slices.Equal(policies.calls, want) {
-		t.Errorf("policies were told %q, want %q", policies.calls, want)
+		t.Errorf("policies received %q, want %q", policies.calls, want)
 	}
 	if want := []string{"", "-registrymirrors", "+imagetagmirrorsets"}; !slices.Equal(mirrors.calls, want) {
-		t.Errorf("mirrors were told %q, want %q", mirrors.calls, want)
+		t.Errorf("mirrors received %q, want %q", mirrors.calls, want)
 	}
 }

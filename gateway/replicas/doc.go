@@ -1,4 +1,3 @@
-// Package replicas is the component that knows the other replicas of the gateway. Replicas register
-// in Leases, and read the verified claims of each other over an authenticated channel, or in a shared
-// cache.
+// Package replicas maintains the list of the gateway's replicas. Replicas register in Leases, and
+// read the verified claims of each other over an authenticated channel, or in a shared cache.
 package replicas

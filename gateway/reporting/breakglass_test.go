@@ -29,9 +29,9 @@ func openShop() breakglass.Opening {
 	}
 }
 
-// TestBreakGlassIsTold: what becomes of a namespace is an event in it, a record, a line and
-// a count, and what came in is scanned when it is closed, and not before.
-func TestBreakGlassIsTold(t *testing.T) {
+// TestBreakGlassIsReported: each change of a namespace is an event in it, a record, a line and a
+// count. Its admitted objects are scanned when it is closed, and not before.
+func TestBreakGlassIsReported(t *testing.T) {
 	for _, row := range []struct {
 		reason, event, name, note string
 		tell                      func(*BreakGlass)
@@ -53,7 +53,7 @@ func TestBreakGlassIsTold(t *testing.T) {
 				Record: func(b decisionlog.BreakGlass) { records = append(records, b) },
 			}
 			row.tell(told)
-			row.tell(told) // a scan that is to begin anyway holds nobody up
+			row.tell(told) // does not block while a scan is pending
 			if len(events.events) != 2 || len(records) != 2 || !strings.Contains(log.String(), `"event":"`+row.event+`"`) {
 				t.Fatalf("%v, %v, %s", events.events, records, &log)
 			}
@@ -70,7 +70,7 @@ func TestBreakGlassIsTold(t *testing.T) {
 	}
 }
 
-// TestGlassMemory: what a leader saved the next one reads, and what is broken is nothing.
+// TestGlassMemory: the next leader reads the saved namespaces, and broken data counts as none.
 func TestGlassMemory(t *testing.T) {
 	client := fake.NewClientset()
 	of := func(holder string) breakglass.Memory {

@@ -37,7 +37,7 @@ func TestKeyInSecret(t *testing.T) {
 	}
 	broken := storeOf(secretOf("7", nil, map[string][]byte{entryLogKey: []byte("no key")}))
 	if _, err := keyInStore(t.Context(), broken); err == nil {
-		t.Error("what is no key is taken")
+		t.Error("an invalid key is accepted")
 	}
 }
 

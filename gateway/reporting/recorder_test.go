@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
-// counts counts what it is told.
+// counts counts its calls.
 type counts struct {
 	admitted, decided       int
 	shadowed, shadowDecided int
@@ -96,7 +96,7 @@ func TestRecorder(t *testing.T) {
 		decided int
 		events  []string // kinds that they regard
 	}{
-		{"denied at CREATE: there will be no object, and its namespace is who may know", func(*admission.Review) {}, 1, []string{"Pod", "Pod"}},
+		{"denied at CREATE: there will be no object, and its namespace has an event as well", func(*admission.Review) {}, 1, []string{"Pod", "Pod"}},
 		{"denied at UPDATE", func(r *admission.Review) { r.Operation = "UPDATE" }, 1, []string{"Pod", "Pod"}},
 		{"admitted under audit", func(r *admission.Review) { r.Allowed = true }, 1, []string{"Pod", "Pod"}},
 		{"admitted, and its name is not known yet", func(r *admission.Review) { r.Allowed, r.Name = true, "" }, 1, []string{"ClusterPolicy", "Policy"}},
@@ -122,9 +122,9 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDecidedDoesNotFillTheLog: what they bring about without being let in is told of at a
-// bounded rate, and a defect each time.
-func TestWhatIsNotDecidedDoesNotFillTheLog(t *testing.T) {
+// TestUndecidedRequestsAreRateLimited: requests without a decision are logged at a bounded rate,
+// and a defect each time.
+func TestUndecidedRequestsAreRateLimited(t *testing.T) {
 	for _, c := range []struct {
 		cause api.Cause
 		least int

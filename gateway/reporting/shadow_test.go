@@ -11,9 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// TestShadowTellsItself: what a shadow would have said is counted apart, told as such,
-// and kept as what was admitted.
-func TestShadowTellsItself(t *testing.T) {
+// TestShadowIsReported: a shadow's results are counted apart, reported as such, and kept as
+// admitted.
+func TestShadowIsReported(t *testing.T) {
 	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "r"}
 	review := admission.Review{
@@ -40,7 +40,7 @@ func TestShadowTellsItself(t *testing.T) {
 	}
 }
 
-// shelf keeps what it is handed.
+// shelf keeps the decisions it receives.
 type shelf struct{ all []report.Decided }
 
 // Take implements report.Sink.

@@ -58,8 +58,8 @@ func newAnalysis(t *testing.T, secret []byte) *Analysis {
 	}, nil)
 }
 
-// TestApprovalsAreDamaged: the leader writes it anew, with what it knows; where it knows nothing,
-// all that is there is approved, as without the guard. What a later version wrote is left.
+// TestApprovalsAreDamaged: the leader rewrites the Secret from its own approvals; without any, all
+// present policies are approved, as without the rollout. Data of a later version is left.
 func TestApprovalsAreDamaged(t *testing.T) {
 	later, err := rollout.New().Encode()
 	if err != nil {
@@ -68,10 +68,10 @@ func TestApprovalsAreDamaged(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		secret []byte
-		knows  bool // what was approved
+		knows  bool // the leader has the approvals
 		want   rollout.Effect
 	}{
-		{"damaged, and it is known what was approved", []byte("x"), true, rollout.Itself},
+		{"damaged, and the approvals are known", []byte("x"), true, rollout.Itself},
 		{"emptied", nil, true, rollout.Itself},
 		{"damaged, at a start", []byte("x"), false, rollout.Itself},
 		{"whole, and nothing was approved", later, false, rollout.Audited},
@@ -159,9 +159,9 @@ func TestNameIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatAuditsIsThere: what a source has audit is not gone, so that what was approved of it
-// is in force when that ends.
-func TestWhatAuditsIsThere(t *testing.T) {
+// TestAuditedPoliciesStay: a policy that its source audits is not gone, so that its approved
+// version is in force when the audit ends.
+func TestAuditedPoliciesStay(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		remove bool
@@ -219,7 +219,7 @@ func TestTenantsWait(t *testing.T) {
 	}
 	defer env.Close()
 	tries.dryRun, err = dryrun.New(dryrun.Options{
-		Cluster: scan.NewFiles(nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: env.Prover},
+		Cluster: scan.NewFiles(nil, nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: env.Prover},
 		Decider: func(gate.State) (scan.Decider, func(), error) { return nil, func() {}, nil }, // there is nothing to judge
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ spec:
     validate: {message: label it, pattern: {metadata: {labels: {team: "?*"}}}}
 `
 
-// newCatalog is a catalog with what is in force of it.
+// newCatalog is a catalog and its effective policies.
 func newCatalog(t *testing.T, sources []string) (*Effective, *catalog.Catalog) {
 	t.Helper()
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
@@ -52,7 +52,7 @@ func put(found *catalog.Catalog, key, text string) *policy.Policy {
 	return found.Put(catalog.Document{Key: key, Text: []byte(text), Source: key}).Set.Policies()[0]
 }
 
-// TestAudits: a source is named by what it is, and no other audits for it.
+// TestAudits: a source is named by its kind, and no other audits for it.
 func TestAudits(t *testing.T) {
 	for _, c := range []struct {
 		key   string
@@ -115,7 +115,7 @@ func TestInForce(t *testing.T) {
 	}
 }
 
-// TestSourceAudits: the setting has precedence, and what it has audit is not approved.
+// TestSourceAudits: the setting has precedence, and policies it audits are not approved.
 func TestSourceAudits(t *testing.T) {
 	now, found := newCatalog(t, []string{auditCluster})
 	if p := put(found, kinds.FromCluster+"/clusterpolicies/signed", labelPolicy); p.AuditedBy != BySetting || !p.AuditOnly {
@@ -151,7 +151,7 @@ func TestBesides(t *testing.T) {
 		{"one is in force", nil, false, []*policy.Policy{in, waits}, "", "in"},
 		{"all are in force", nil, false, []*policy.Policy{in, image("too", "")}, "", "in too"},
 		{"the only one is held", nil, false, []*policy.Policy{waits}, ByRollout, "waits"},
-		{"whoever runs the gateway wants it", nil, true, []*policy.Policy{waits}, "", ""},
+		{"requireMatch is set", nil, true, []*policy.Policy{waits}, "", ""},
 		{"and one is in force", nil, true, []*policy.Policy{in, waits}, "", "in"},
 		{"the source audits", []string{auditCluster}, true, []*policy.Policy{audits}, BySetting, "audits"},
 		{"the source audits, and one of another is in force", []string{auditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},

@@ -7,9 +7,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 )
 
-// TestConditionOfWhatIsNotThere: the status of a policy says that it is active, and for
-// what it does not hold.
-func TestConditionOfWhatIsNotThere(t *testing.T) {
+// TestConditionOfAbsentKinds: the condition of a policy is active, with the kinds that are not
+// served.
+func TestConditionOfAbsentKinds(t *testing.T) {
 	for _, c := range []struct {
 		reason  string
 		entry   catalog.Entry

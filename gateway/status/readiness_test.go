@@ -125,7 +125,7 @@ func TestReadiness(t *testing.T) {
 			happen func()
 			want   string
 		}{
-			{"a new leader has seen nothing yet, and leaves what is there", func() {}, ""},
+			{"a new leader has seen nothing yet, and leaves the status as it is", func() {}, ""},
 			{"the first set is configured", func() { r.Kept(keptRound("1"), 1, nil) }, ""},
 			{"one API server is late", func() { r.result(marks("1"), errors.New("late")) }, ""},
 			{"it is seen: b is in no configuration yet", func() { r.result(marks("1"), nil) }, "a True Active 5; b Unknown WebhookNotConfigured 6"},
@@ -237,8 +237,8 @@ func TestProbesUntilSeen(t *testing.T) {
 	})
 }
 
-// TestKindNotServed: a policy none of whose kinds is served is not ready, until the
-// configurations that ask about them were seen in use; nor is one of excluded namespaces alone.
+// TestKindNotServed: a policy is not ready if none of its kinds is served, until the
+// configurations for them were seen in use; nor is one of excluded namespaces alone.
 func TestKindNotServed(t *testing.T) {
 	sail := podPolicy("a", "Sail")
 	both := podPolicy("a", "Sail")

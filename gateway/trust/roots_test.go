@@ -17,8 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// unsteady is repositories that do not answer as long as fails says so. The real
-// ones are verify/trust's matter.
+// unsteady is repositories that return the error fails, if any. The real ones are verify/trust's
+// matter.
 type unsteady struct {
 	root []byte
 
@@ -51,8 +51,8 @@ func (u *unsteady) Attestor(_ context.Context, _ attestor.TUF, folder string) ([
 	return u.read(folder)
 }
 
-// TestRootsAreReadBesideRequests: a repository is read when it is named, tried again
-// until it answers, and read again later; what it once said stays.
+// TestRootsAreReadBesideRequests: a repository is read when it is named, retried until it answers,
+// and read again later; its last content stays.
 func TestRootsAreReadBesideRequests(t *testing.T) {
 	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
 	root, err := trustroot.Parse([]byte(`{"apiVersion": "policy.sigstore.dev/v1alpha1", "kind": "TrustRoot", "metadata": {"name": "remote"},
@@ -60,7 +60,7 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	away := errors.New("nobody answers")
+	away := errors.New("no response")
 	synctest.Test(t, func(t *testing.T) {
 		source := &unsteady{root: sigstore.TrustedRoot(), fails: away}
 		reported := 0
@@ -71,7 +71,7 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 		}
 		r.TrustRoots.Put(root)
 		if why := r.State(root); why == "" {
-			t.Error("it is read before anybody did")
+			t.Error("it is read before the first read")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -87,8 +87,8 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 			why    string
 			unread int
 		}{
-			{"at once", func() {}, 0, 1, false, "nobody answers", 1},
-			{"again, and again later", func() {}, 3 * time.Second, 3, false, "nobody answers", 1},
+			{"at once", func() {}, 0, 1, false, "no response", 1},
+			{"again, and again later", func() {}, 3 * time.Second, 3, false, "no response", 1},
 			{"it answers", func() { source.set(nil) }, 5 * time.Second, 4, true, "", 0},
 			{"not sooner than in an hour", func() {}, rootInterval - time.Minute, 4, true, "", 0},
 			{"and then it is away", func() { source.set(away) }, time.Minute - rootPause/2, 5, true, "", 1},

@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// TestFailurePolicyOfTheWebhooks: the API server is told what the setting says, and the
-// gateway judges by what policies say.
+// TestFailurePolicyOfTheWebhooks: the webhook configuration follows the setting, and the gateway
+// decides by the policies.
 func TestFailurePolicyOfTheWebhooks(t *testing.T) {
 	for _, row := range []struct {
 		reason, setting string
@@ -17,8 +17,8 @@ func TestFailurePolicyOfTheWebhooks(t *testing.T) {
 	}{
 		{"as policies say, closed", "", false, false, configuration.MirrorsClosed},
 		{"as policies say, open", "", true, true, configuration.MirrorsClosed},
-		{"Fail closes what is open", "Fail", true, false, configuration.MirrorsClosed},
-		{"Ignore opens what is closed, mirrors as well", "Ignore", false, true, configuration.MirrorsOpen},
+		{"Fail closes an open one", "Fail", true, false, configuration.MirrorsClosed},
+		{"Ignore opens a closed one, mirrors as well", "Ignore", false, true, configuration.MirrorsOpen},
 	} {
 		given := []*policy.Policy{{Name: "p", Settings: policy.Settings{FailOpen: row.open}}}
 		told := unanswered(row.setting, given)

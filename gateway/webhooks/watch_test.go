@@ -34,9 +34,9 @@ func configOf(client *fake.Clientset) Config {
 	return Config{Log: slog.New(slog.DiscardHandler), Client: &cluster.Client{Typed: client}}
 }
 
-// TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
-// as soon as it is opened again.
-func TestWatchTellsAtOnce(t *testing.T) {
+// TestWatchReportsAtOnce: a change is reported without delay, and one after a broken watch as soon
+// as the watch is opened again.
+func TestWatchReportsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		broken := 2
@@ -68,14 +68,14 @@ func TestWatchTellsAtOnce(t *testing.T) {
 			<-told
 		}
 		if took := time.Since(begun); took > 0 {
-			t.Errorf("told of four changes after %s", took)
+			t.Errorf("four changes took %s", took)
 		}
 		stop()
 		<-done
 	})
 }
 
-// TestDeletedConfigurationIsMendedByTheWatch: long before anybody looks by himself.
+// TestDeletedConfigurationIsMendedByTheWatch: long before the periodic check.
 func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

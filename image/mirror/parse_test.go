@@ -184,7 +184,7 @@ func TestExamples(t *testing.T) {
 	}
 	files, err := filepath.Glob("../../examples/mirrors/*.yaml")
 	if err != nil || len(files) != 3 {
-		t.Errorf("examples that nobody loads: %v, %v", files, err)
+		t.Errorf("examples that are not loaded: %v, %v", files, err)
 	}
 }
 

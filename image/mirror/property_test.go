@@ -118,7 +118,7 @@ func TestNothingIsAllocatedForNothing(t *testing.T) {
 		ref := image.MustParse(name)
 		if n := testing.AllocsPerRun(100, func() {
 			if route, err := s.Route(ref, about); route != nil || err != nil || s.Origins(ref) != nil {
-				t.Error("somebody speaks of it")
+				t.Error("an entry matches it")
 			}
 		}); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -141,7 +141,7 @@ func TestPrecedence(t *testing.T) {
 		{"the registry", "quay.io/other/x:1", "m.corp/quay/other/x:1"},
 		{"a prefix before the registry", "quay.io/team/x:1", "m.corp/team/x:1"},
 		{"the longest prefix, which is a repository", "quay.io/team/app:1", "m.corp/the-app:1"},
-		{"and what is below it", "quay.io/team/app/sub:1", "m.corp/the-app/sub:1"},
+		{"and the repositories below it", "quay.io/team/app/sub:1", "m.corp/the-app/sub:1"},
 		{"never inside a component", "quay.io/teamx/x:1", "m.corp/quay/teamx/x:1"},
 		{"the shorter suffix", "x.corp/r:1", "m.corp/short/x/r:1"},
 		{"the longer suffix", "x.b.corp/r:1", "m.corp/long/x/r:1"},
@@ -164,7 +164,7 @@ func TestPaths(t *testing.T) {
 	for _, test := range []struct{ reason, entry, ref, want string }{
 		{"keep is the default", "{sources: [quay.io/team], targets: [{location: 'm.corp:5000'}]}", "quay.io/team/x:1", "m.corp:5000/team/x:1"},
 		{"a template", "{sources: [docker.io], targets: [{location: m.corp, path: Template, template: 'docker-hub/{path}'}]}", "nginx:1", "m.corp/docker-hub/library/nginx:1"},
-		{"a template says that it is one", "{sources: [docker.io], targets: [{location: m.corp, template: 'docker-hub/{path}'}]}", "nginx:1", "m.corp/docker-hub/library/nginx:1"},
+		{"an explicit template", "{sources: [docker.io], targets: [{location: m.corp, template: 'docker-hub/{path}'}]}", "nginx:1", "m.corp/docker-hub/library/nginx:1"},
 		{"the rest alone", "{sources: [quay.io/team], targets: [{location: m.corp, template: 'a/{rest}/b'}]}", "quay.io/team/x:1", "m.corp/a/x/b:1"},
 		{"no rest", "{sources: [quay.io/team], targets: [{location: m.corp, template: 'a/{rest}/b'}]}", "quay.io/team:1", "m.corp/a/b:1"},
 		{"the host in the path", "{sources: [docker.io, quay.io], targets: [{location: 'm.corp/{host}'}]}", "quay.io/x/y:1", "m.corp/quay.io/x/y:1"},
@@ -224,8 +224,8 @@ func TestHiddenCopies(t *testing.T) {
 		{"a mirror at Docker Hub, under an alias", "index.docker.io/mirror/library/nginx:1", "docker.io/library/nginx:1"},
 		{"the host in the path", "m.corp/docker.io/library/nginx:1", "docker.io/library/nginx:1"},
 		{"an alias in the path", "m.corp/index.docker.io/library/nginx:1", "docker.io/library/nginx:1"},
-		{"an alias that * stands for", "w.corp/index.docker.io/nginx:1", "docker.io/library/nginx:1"},
-		{"what * stands for", "w.corp/gcr.io/nginx:1", "gcr.io/nginx:1"},
+		{"an alias as the value of *", "w.corp/index.docker.io/nginx:1", "docker.io/library/nginx:1"},
+		{"the value of *", "w.corp/gcr.io/nginx:1", "gcr.io/nginx:1"},
 		{"IPv4 as IPv6", "[::ffff:10.0.0.5]:5000/quay/a:1", "quay.io/a:1"},
 		{"and in digits", "[::ffff:a00:5]:5000/quay/a:1", "quay.io/a:1"},
 		{"with the digest", "m.corp/github/a:1" + digest, "ghcr.io/a:1" + digest + " ghcr.example/a:1" + digest},
@@ -358,6 +358,6 @@ func TestNilSet(t *testing.T) {
 	ref := image.MustParse("nginx")
 	route, err := s.Route(ref, known())
 	if route != nil || err != nil || s.Origins(ref) != nil || s.IsCopy(ref, ref) || s.Denies() || s.Registries() != nil || s.Documents() != nil || s.Hash() != "" || s.Check() != nil {
-		t.Error("a nil set says something")
+		t.Error("a nil set returns an entry")
 	}
 }

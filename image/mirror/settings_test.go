@@ -18,7 +18,7 @@ func route(t *testing.T, s *mirror.Set, ref string) *mirror.Route {
 	return r
 }
 
-// describe writes what a route says beside its candidates.
+// describe returns a route's settings except its candidates.
 func describe(r *mirror.Route) string {
 	parts := []string{r.Mirror, string(r.When), string(r.Otherwise), string(r.Resolve)}
 	for _, e := range r.Evidence {
@@ -77,7 +77,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestOriginSays(t *testing.T) {
+func TestOriginSettings(t *testing.T) {
 	s := set(t, own("a",
 		"{sources: [quay.io], targets: [{location: m.corp/q}, {location: n.corp}], pullSecrets: [p], evidence: [Target, {repository: sigs.corp/all}]}",
 		"{sources: [quay.io/team], targets: [{location: m.corp/q}], pullSecrets: [p, r]}"))
@@ -134,7 +134,7 @@ func TestSelectors(t *testing.T) {
 		{"another owner", byOwner, owned("example.com", "Cluster"), "m.corp"},
 		{"an owner that compares pods", byOwner, owned("postgresql.cnpg.io", "Cluster"), "none"},
 		{"owners that are not known", byOwner, mirror.Subject{Bare: true}, "those are not known"},
-		{"what is known says no", strings.Replace(byOwner, "excludeOwners", "namespaceSelector: {matchLabels: {a: b}}, excludeOwners", 1), mirror.Subject{Bare: true, NamespaceKnown: true}, "none"},
+		{"the known part does not match", strings.Replace(byOwner, "excludeOwners", "namespaceSelector: {matchLabels: {a: b}}, excludeOwners", 1), mirror.Subject{Bare: true, NamespaceKnown: true}, "none"},
 		{"an empty selector is for all", entry + ", namespaceSelector: {}, objectSelector: {}}", mirror.Subject{Bare: true}, "m.corp"},
 		{"no selector is for all", entry + "}", mirror.Subject{Bare: true}, "m.corp"},
 	} {
@@ -153,7 +153,7 @@ func TestSelectors(t *testing.T) {
 	}
 	s := set(t, own("a", byNamespace, "{sources: [quay.io], targets: [{location: n.corp}]}"))
 	if got := redirects(t, s, "quay.io/x:1"); got != "n.corp/x:1" {
-		t.Errorf("the next entry for whom the first is not: %s", got)
+		t.Errorf("the next entry where the first does not match: %s", got)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestCheck(t *testing.T) {
 		{"shadowed", own("a", all) + own("b", "{sources: [quay.io], targets: [{location: n.corp}]}"), "RegistryMirror/b: spec.mirrors[0].sources[0]: RegistryMirror/a[0] maps quay.io for the same"},
 		{"shadowed in one document", own("a", all, "{sources: [ghcr.io, quay.io], targets: [{location: n.corp}]}"), "spec.mirrors[1].sources[1]: RegistryMirror/a[0] maps quay.io"},
 		{"shadowed by an equal selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}], objectSelector: {matchLabels: {a: b}}}"), "spec.mirrors[1].sources[0]: RegistryMirror/a[0] maps quay.io"},
-		{"told apart by a selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}]}"), ""},
+		{"distinguished by a selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}]}"), ""},
 		{"a longer prefix", own("a", all, "{sources: [quay.io/a], targets: [{location: n.corp}]}"), ""},
 		{"a loop", own("a", "{sources: [quay.io], targets: [{location: m.corp/quay}]}", "{sources: [m.corp], targets: [{location: n.corp}]}"), "spec.mirrors[0].targets[0]: the target lies inside a source of RegistryMirror/a[1] (m.corp)"},
 		{"a loop of its own", own("a", "{sources: [m.corp], targets: [{location: m.corp/cache}]}"), "inside a source of RegistryMirror/a[0] (m.corp)"},

@@ -56,23 +56,23 @@ func TestShares(t *testing.T) {
 		why            []fairqueue.Reason
 	}{
 		{"one tenant alone leaves a quarter", 256, 0, []fairqueue.Claim{{Tenant: "a"}}, []int{192}, []fairqueue.Reason{fairqueue.Share}},
-		{"the next gets a share of what is left", 256, 0, []fairqueue.Claim{{Tenant: "a"}, {Tenant: "b"}, {Tenant: "c"}}, []int{192, 48, 12}, []fairqueue.Reason{fairqueue.Share, fairqueue.Share, fairqueue.Share}},
+		{"the next gets a share of the rest", 256, 0, []fairqueue.Claim{{Tenant: "a"}, {Tenant: "b"}, {Tenant: "c"}}, []int{192, 48, 12}, []fairqueue.Reason{fairqueue.Share, fairqueue.Share, fairqueue.Share}},
 		{"a tenant without a name is one like others", 256, 0, []fairqueue.Claim{{}}, []int{192}, []fairqueue.Reason{fairqueue.Share}},
-		{"who is alone gets all", 256, 0, []fairqueue.Claim{{Alone: true}}, []int{256}, []fairqueue.Reason{fairqueue.Full}},
+		{"a claim marked alone gets all", 256, 0, []fairqueue.Claim{{Alone: true}}, []int{256}, []fairqueue.Reason{fairqueue.Full}},
 		{"and all of a host", 64, 16, []fairqueue.Claim{{Host: "x", Alone: true}}, []int{16}, []fairqueue.Reason{fairqueue.HostFull}},
 		{"a tenant leaves some of a host to others", 64, 16, []fairqueue.Claim{{Tenant: "a", Host: "x"}, {Tenant: "b", Host: "x"}}, []int{14, 1}, []fairqueue.Reason{fairqueue.Share, fairqueue.Share}},
-		{"the last place is for who holds none", 1, 0, []fairqueue.Claim{{Tenant: "a"}, {Tenant: "b"}}, []int{1, 0}, []fairqueue.Reason{fairqueue.Full, fairqueue.Full}},
+		{"the last seat is for a tenant without one", 1, 0, []fairqueue.Claim{{Tenant: "a"}, {Tenant: "b"}}, []int{1, 0}, []fairqueue.Reason{fairqueue.Full, fairqueue.Full}},
 		{
 			"hosts of one tenant take no more than its share", 64, 16,
 			[]fairqueue.Claim{{Tenant: "a", Host: "1"}, {Tenant: "a", Host: "2"}, {Tenant: "a", Host: "3"}, {Tenant: "a", Host: "4"}, {Tenant: "a", Host: "5"}, {Tenant: "b", Host: "1"}},
 			[]int{14, 14, 14, 6, 0, 1}, []fairqueue.Reason{fairqueue.Share, fairqueue.Share, fairqueue.Share, fairqueue.Share, fairqueue.Share, fairqueue.Share},
 		},
 		{
-			"a host takes no more than its share, whoever asks", 16, 16,
+			"a host takes no more than its share, for any tenant", 16, 16,
 			[]fairqueue.Claim{{Tenant: "a", Host: "x"}, {Tenant: "b", Host: "x"}, {Tenant: "b", Host: "y"}},
 			[]int{12, 0, 3}, []fairqueue.Reason{fairqueue.Share, fairqueue.HostFull, fairqueue.Share},
 		},
-		{"a large claim of who holds none fits while it is free", 100, 0, []fairqueue.Claim{{Tenant: "a", Seats: 90}, {Tenant: "b", Seats: 11}, {Tenant: "b", Seats: 10}}, []int{1, 0, 1}, []fairqueue.Reason{fairqueue.Full, fairqueue.Full, fairqueue.Full}},
+		{"a large claim of a tenant without seats fits while it is free", 100, 0, []fairqueue.Claim{{Tenant: "a", Seats: 90}, {Tenant: "b", Seats: 11}, {Tenant: "b", Seats: 10}}, []int{1, 0, 1}, []fairqueue.Reason{fairqueue.Full, fairqueue.Full, fairqueue.Full}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			p := seats(t, test.total, test.perHost)
@@ -105,9 +105,9 @@ func TestATenantIsNotMovedByAnother(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsLeastComesFirst: a thousand wait in one tenant's name, and the one of
-// another who came last is let in first.
-func TestWhoHoldsLeastComesFirst(t *testing.T) {
+// TestLeastHoldingTenantComesFirst: a thousand claims of one tenant wait, and the later
+// claim of another tenant is admitted first.
+func TestLeastHoldingTenantComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := seats(t, 8, 0)
 		first, _ := fill(p, fairqueue.Claim{Tenant: "first"})
@@ -149,9 +149,9 @@ func TestWhoHoldsLeastComesFirst(t *testing.T) {
 	})
 }
 
-// TestWhoLeavesInTheSameMoment: a place that comes when the time is over is kept or
+// TestLeaveAtTheDeadline: a place that comes when the time is over is kept or
 // given back, and never lost.
-func TestWhoLeavesInTheSameMoment(t *testing.T) {
+func TestLeaveAtTheDeadline(t *testing.T) {
 	p := seats(t, 1, 0)
 	var group sync.WaitGroup
 	for i := range 400 {
@@ -176,10 +176,9 @@ func TestWhoLeavesInTheSameMoment(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver: whatever tenants want, of whichever hosts and how many
-// places, nobody is left once work ends, and never are more at work than the bounds
-// allow.
-func TestNobodyWaitsForEver(t *testing.T) {
+// TestNoClaimWaitsForEver: for any tenants, hosts and numbers of seats, no claim is left
+// once work ends, and the number of seats in use never exceeds the bounds.
+func TestNoClaimWaitsForEver(t *testing.T) {
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(seed, 7))
@@ -224,14 +223,14 @@ func TestNobodyWaitsForEver(t *testing.T) {
 				t.Errorf("seed %d: %d at once of %d, %d held at the end", seed, most.Load(), total, p.Held())
 			}
 			if end := 10 * time.Second * time.Duration(works); time.Duration(longest.Load()) > end {
-				t.Errorf("seed %d: somebody waited %v", seed, time.Duration(longest.Load()))
+				t.Errorf("seed %d: a claim waited %v", seed, time.Duration(longest.Load()))
 			}
 		})
 	}
 }
 
-// TestWhatIsRememberedIsBounded: hosts are as many as people write.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+// TestRememberedFlowsAreBounded: hosts are as many as people write.
+func TestRememberedFlowsAreBounded(t *testing.T) {
 	p := seats(t, 4, 4)
 	for i := range 10000 {
 		hold, _, ok := p.TryEnter(fairqueue.Claim{Tenant: fmt.Sprint(i % 7), Host: fmt.Sprint(i)})

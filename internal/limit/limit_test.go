@@ -60,7 +60,7 @@ func TestHeld(t *testing.T) {
 		most   int
 	}{
 		{"a text", "abc", value + 3, value + 3},
-		{"what is no text", 7.0, value, value},
+		{"a number", 7.0, value, value},
 		{"nothing", nil, value, value},
 		{"an empty object", map[string]any{}, value, value},
 		{"an object", map[string]any{"ab": "abc", "c": true}, 3*value + 6, 3*value + 6},

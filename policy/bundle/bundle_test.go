@@ -39,7 +39,7 @@ func write(t *testing.T, c *bundle.Contents) []byte {
 	return out.Bytes()
 }
 
-// TestRoundTrip: what was written is read, sorted; the same contents in another order
+// TestRoundTrip: a bundle that was written is read back, sorted; the same contents in another order
 // make the same bytes.
 func TestRoundTrip(t *testing.T) {
 	c := contents()
@@ -183,8 +183,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"a member that is there twice", manifest(`{"format":"quaymaster.dev/bundle","version":1,"version":1,"entries":[]}`), "duplicate"},
 		{"a file that is not listed", with(func(e []entry) []entry { return append(e, file("policies/000001.json", "{}")) }), "not in the manifest"},
 		{"a file that is missing", with(func(e []entry) []entry { return e[:1] }), "policies/000000.json is missing"},
-		{"a file that was changed", with(func(e []entry) []entry { e[1].text = "[]"; return e }), "not what the manifest says"},
-		{"a file that became longer", with(func(e []entry) []entry { e[1].text = "{ }"; return e }), "not what the manifest says"},
+		{"a file that was changed", with(func(e []entry) []entry { e[1].text = "[]"; return e }), "differs from the manifest"},
+		{"a file that became longer", with(func(e []entry) []entry { e[1].text = "{ }"; return e }), "differs from the manifest"},
 		{"a folder that is none", packed(t, manifested(file("secrets/000000.json", "{}"))...), "no file of a bundle"},
 		{"a place that is none", packed(t, manifested(file("policies/000001.json", "{}"))...), "not at its place"},
 		{"a path that leads out", packed(t, manifested(file("../../etc/passwd", "{}"))...), "no file of a bundle"},

@@ -105,7 +105,7 @@ func (r *Read) entries(archive *tar.Reader) error {
 		}
 		sum := sha256.Sum256(text)
 		if int64(len(text)) != entry.Size || hex.EncodeToString(sum[:]) != entry.SHA256 {
-			return fmt.Errorf("%s is not what the manifest says", entry.Path)
+			return fmt.Errorf("%s differs from the manifest", entry.Path)
 		}
 		if err := r.place(entry, text); err != nil {
 			return err

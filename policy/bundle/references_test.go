@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/bundle"
 )
 
-// TestFind: what a policy names is found wherever the dialects write it; what it makes
-// up is a gap.
+// TestFind: objects that a policy names are found wherever the dialects write them; a computed
+// name is a gap.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		reason, spec string

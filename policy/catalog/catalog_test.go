@@ -38,7 +38,7 @@ spec:
   match: {any: [{resources: {kinds: [Pod]}}]}
 `
 
-// counting counts what is compiled.
+// counting counts the documents that are compiled.
 type counting struct {
 	kyverno.Policies
 	compiled *int
@@ -79,7 +79,7 @@ func document(key, text string) catalog.Document {
 	return catalog.Document{Key: key, Text: []byte(text), Source: "source of " + key}
 }
 
-// sized is a document of nobody's kind, of a number of bytes.
+// sized is a document that no dialect recognises, of a number of bytes.
 func sized(bytes int) string {
 	const text = `{"apiVersion": "v1", "kind": "Other"}`
 	return text + strings.Repeat(" ", bytes-len(text))
@@ -121,7 +121,7 @@ func TestStates(t *testing.T) {
 			t.Errorf("%s: %s, %q, %d active", c.reason, entry.State, entry.Why, len(snapshot.Set.Policies()))
 		}
 		if err := cat.Check([]byte(text)); (err != nil) != (c.state == catalog.Broken) {
-			t.Errorf("%s: the check says %v", c.reason, err)
+			t.Errorf("%s: the check returns %v", c.reason, err)
 		}
 	}
 }
@@ -133,7 +133,7 @@ func TestNoExceptionNamespaces(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatChangedIsCompiled(t *testing.T) {
+func TestUnchangedIsNotCompiled(t *testing.T) {
 	cat, compiled := newCatalog(t, nil)
 	other := strings.Replace(good, "name: good", "name: other", 1)
 	before := cat.Put(document("a", good), document("b", other))
@@ -153,7 +153,7 @@ func TestOnlyWhatChangedIsCompiled(t *testing.T) {
 	}
 }
 
-// TestReplace: what a source no longer has goes, and what is of others stays.
+// TestReplace: documents that the source no longer has are removed, those of other sources stay.
 func TestReplace(t *testing.T) {
 	cat, _ := newCatalog(t, nil)
 	cat.Put(document("folder/a", policyNamed("a")), document("folder/b", policyNamed("b")), document("f", policyNamed("f")), document("folder", policyNamed("g")), document("other/a", policyNamed("o")))
@@ -167,7 +167,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestPut: a document that is new or was moved is told, however little it says.
+// TestPut: a document that is new or was moved is reported, even if it is empty.
 func TestPut(t *testing.T) {
 	cat, _ := newCatalog(t, nil)
 	for _, c := range []struct {

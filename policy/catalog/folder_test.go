@@ -59,7 +59,7 @@ func TestFolder(t *testing.T) {
 	}
 	write("more.yml", "a: [")
 	if _, err := folder.Load(); err == nil || len(cat.Snapshot().Set.Policies()) != 2 {
-		t.Errorf("a file that cannot be read changed what is active: %v", err)
+		t.Errorf("a file that cannot be read changed the active policies: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "more.yml")); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 		reason string
 		files  map[string]string
 		paths  []string
-		want   string // names of policies, or what the error says
+		want   string // names of policies, or a part of the error
 	}{
 		{"below folders, too", map[string]string{"p/a.yaml": policyNamed("a"), "p/q/r/b.json": policyNamed("b")}, []string{"p"}, "[a b]"},
 		{"a folder with the name of a file", map[string]string{"p/a.yaml": policyNamed("a"), "p/b.yaml/c.yml": policyNamed("c")}, []string{"p"}, "[a c]"},
@@ -165,7 +165,7 @@ func TestWhichFilesAreRead(t *testing.T) {
 	}
 }
 
-// TestFolderThatCannotBeListed: what is in it is not overlooked. Its path is longer than a
+// TestFolderThatCannotBeListed: its files are not ignored. Its path is longer than a
 // system call takes, since a folder without permissions can be read by root.
 func TestFolderThatCannotBeListed(t *testing.T) {
 	dir := t.TempDir()
@@ -212,7 +212,7 @@ func TestBoundsOfFolders(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		paths  []string
-		want   string // what the error says
+		want   string // a part of the error
 	}{
 		{"as many files as may be", append(most[:99:99], "hundred"), "no such file"},
 		{"one more", append(most[:99:99], "hundred", "one"), "more than 10000 files"},
@@ -224,7 +224,7 @@ func TestBoundsOfFolders(t *testing.T) {
 	}
 }
 
-// TestOthersRefuse: what the others refuse is not swapped, and is tried again.
+// TestOthersRefuse: documents that Others refuses are not swapped in, and are tried again.
 func TestOthersRefuse(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, map[string]string{"a.yaml": good})
@@ -243,8 +243,8 @@ func TestOthersRefuse(t *testing.T) {
 	}
 }
 
-// TestFolderTellsKinds: documents are what the catalog knows, and all else is left to others.
-func TestFolderTellsKinds(t *testing.T) {
+// TestFolderSortsKinds: kinds of the catalog become documents, all others are passed to Others.
+func TestFolderSortsKinds(t *testing.T) {
 	overriding := "apiVersion: quaymaster.dev/v1alpha1\nkind: ImageOverride\nmetadata: {name: bad-day}\n"
 	text := strings.Join([]string{good, exempting, trustRootText("ours", ""), overriding, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: keys}\n"}, "\n---\n")
 	for _, c := range []struct {
@@ -282,8 +282,8 @@ func TestFolderTellsKinds(t *testing.T) {
 	}
 }
 
-// TestFolderWatches: each change is told, and each error that is new; once. An interval
-// that is not said is a second.
+// TestFolderWatches: each change is reported, and each new error; once. The default interval is
+// a second.
 func TestFolderWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -306,7 +306,7 @@ func TestFolderWatches(t *testing.T) {
 			{"it is broken in another way", "{a: b}}", "[false true]", 1},
 			{"it is mended, as it was", good, "[]", 1},
 			{"it breaks again", "{a: b}}", "[false true]", 1},
-			{"it says something else", strings.Replace(good, "ann@", "bob@", 1), "[true false]", 1},
+			{"its content changes", strings.Replace(good, "ann@", "bob@", 1), "[true false]", 1},
 			{"it is gone", "", "[true false]", 0},
 		} {
 			told = nil
@@ -314,7 +314,7 @@ func TestFolderWatches(t *testing.T) {
 			<-time.After(time.Second)
 			synctest.Wait()
 			if got := fmt.Sprint(told); got != step.want || len(cat.Snapshot().Set.Policies()) != step.active {
-				t.Errorf("%s: told %s, want %s; %d active", step.reason, got, step.want, len(cat.Snapshot().Set.Policies()))
+				t.Errorf("%s: reported %s, want %s; %d active", step.reason, got, step.want, len(cat.Snapshot().Set.Policies()))
 			}
 		}
 		cancel()

@@ -25,8 +25,8 @@ func trustRootText(name, more string) string {
 		name, base64.StdEncoding.EncodeToString(sigstore.CA.ChainPEM()), more)
 }
 
-// TestTrustRoots: what TrustRoots trust is told as they come, change, break and go;
-// of two of one name the first counts.
+// TestTrustRoots: the trusted roots follow the documents as they come, change, break and go;
+// of two with one name the first counts.
 func TestTrustRoots(t *testing.T) {
 	roots := &trustroot.Roots{}
 	cat, _ := newCatalog(t, func(o *catalog.Options) {
@@ -46,7 +46,7 @@ func TestTrustRoots(t *testing.T) {
 		{"it breaks", func() { cat.Put(document("a", trustRootText("ours", `, "logs": []`))) }, catalog.Broken, "spec.sigstoreKeys.logs"},
 		{"it is mended", func() { cat.Put(document("a", good)) }, catalog.Ours, ""},
 		{"it goes", func() { cat.Remove("a") }, "", "there is no TrustRoot"},
-		{"one without a name is nobody's", func() { cat.Put(document("a", trustRootText("", ""))) }, catalog.Broken, "there is no TrustRoot"},
+		{"one without a name is not trusted", func() { cat.Put(document("a", trustRootText("", ""))) }, catalog.Broken, "there is no TrustRoot"},
 	} {
 		step.do()
 		_, err := roots.TrustedRoot("ours")
@@ -62,10 +62,10 @@ func TestTrustRoots(t *testing.T) {
 		}
 	}
 	if snapshot := cat.Put(document("p", strings.ReplaceAll(exempting, "PolicyException", "Other"))); snapshot.Entries[len(snapshot.Entries)-1].State != catalog.NotOurs {
-		t.Errorf("what is no TrustRoot: %+v", snapshot.Entries)
+		t.Errorf("a document of another kind: %+v", snapshot.Entries)
 	}
 	if _, err := roots.TrustedRoot(""); err == nil || !strings.Contains(err.Error(), "there is no TrustRoot") {
-		t.Errorf("what is no TrustRoot is one without a name: %v", err)
+		t.Errorf("a document of another kind is a TrustRoot without a name: %v", err)
 	}
 	cat.Remove("p")
 	cat.Put(document("b", good))
@@ -79,8 +79,8 @@ func TestTrustRoots(t *testing.T) {
 	}
 }
 
-// TestTrustRootsOfNobody: without anybody who wants them they are no documents.
-func TestTrustRootsOfNobody(t *testing.T) {
+// TestTrustRootsWithoutConsumer: if no consumer is set, they are not documents of the catalog.
+func TestTrustRootsWithoutConsumer(t *testing.T) {
 	cat, _ := newCatalog(t, nil)
 	if snapshot := cat.Put(document("a", trustRootText("ours", ""))); snapshot.Entries[0].State != catalog.NotOurs {
 		t.Errorf("%+v", snapshot.Entries)
@@ -111,7 +111,7 @@ func TestExceptionsOfTwoDialects(t *testing.T) {
 	}
 }
 
-// TestOverrides: they count whatever the selector says, and a broken one as far as
+// TestOverrides: they apply even if the selector does not match, and a broken one as far as
 // it can be read.
 func TestOverrides(t *testing.T) {
 	cat, _ := newCatalog(t, func(o *catalog.Options) {
@@ -205,8 +205,8 @@ func TestPoliciesThatFollow(t *testing.T) {
 	}
 }
 
-// TestInForce: what is asked in place of a policy is what is active, and the entry says
-// what the document does.
+// TestInForce: the effective policy is the active one, and the entry has the policy of the
+// document.
 func TestInForce(t *testing.T) {
 	earlier := &policy.Policy{Kind: "ClusterPolicy", Name: "good", Hash: "earlier"}
 	for _, c := range []struct {
@@ -227,12 +227,12 @@ func TestInForce(t *testing.T) {
 		snapshot := cat.Put(document("a", good))
 		active, said := snapshot.Set.Policies(), snapshot.Entries[0].Policy
 		if len(active) != 1 || active[0] == nil || (active[0] == said) != c.same || said == earlier {
-			t.Errorf("%s: %+v active, and the document says %+v", c.reason, active, said)
+			t.Errorf("%s: %+v active, and the entry has %+v", c.reason, active, said)
 		}
 	}
 }
 
-// made is a dialect, and one of exceptions, whose documents are all the same.
+// made is a dialect, and one of exceptions, that compiles every document to the same result.
 type made struct {
 	policy    *policy.Policy
 	exception *policy.Exception
@@ -248,9 +248,9 @@ type madeExceptions struct{ made }
 
 func (m madeExceptions) Compile([]byte, string) (*policy.Exception, error) { return m.exception, nil }
 
-// TestWhatDialectsMake: a policy without rules is left to others, and an exception that
+// TestEmptyPoliciesAndExceptions: a policy without rules is left to others, and an exception that
 // names nothing changes nothing.
-func TestWhatDialectsMake(t *testing.T) {
+func TestEmptyPoliciesAndExceptions(t *testing.T) {
 	const text = `{"apiVersion": "example.com/v1", "kind": "Any", "metadata": {"namespace": "exceptions"}}`
 	for _, c := range []struct {
 		reason             string
@@ -279,8 +279,8 @@ func TestWhatDialectsMake(t *testing.T) {
 	}
 }
 
-// TestUnserved: a policy that names what is not there is active and says so; who writes
-// one is told where that cannot come.
+// TestUnserved: a policy that names a resource that is not served is active and reports it; Check
+// refuses it if the resource can never be served.
 func TestUnserved(t *testing.T) {
 	const text = `{"apiVersion": "example.com/v1", "kind": "Any"}`
 	coming := policy.Unserved{Err: errors.New("tasks are not there"), MayCome: true}
@@ -312,7 +312,7 @@ type unknown struct{ made }
 
 func (unknown) Recognises(string, string) bool { return false }
 
-// TestAgain: documents of a kind are compiled again, with what is known now.
+// TestAgain: documents of a kind are compiled again, with the current dependencies.
 func TestAgain(t *testing.T) {
 	cat, compiled := newCatalog(t, nil)
 	cat.Put(document("a", good), document("b", exempting))

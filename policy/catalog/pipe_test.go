@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestFileThatGoesAway: a file that went away after the folder was listed, as it is while a
-// ConfigMap changes, has all read again. A pipe in front of it says when that is.
+// TestFileThatGoesAway: all files are read again if one went away after the folder was listed, as
+// while a ConfigMap changes. A pipe listed before it gives the moment.
 func TestFileThatGoesAway(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, map[string]string{"b.yaml": policyNamed("b"), "c.yaml": policyNamed("c")})
@@ -22,14 +22,14 @@ func TestFileThatGoesAway(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for who reads
+		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for a reader
 		if err == nil {
 			err = errors.Join(os.Remove(pipe), os.Remove(filepath.Join(dir, "b.yaml")), w.Close())
 		}
 		done <- err
 	}()
 	names, err := loaded(t, dir, "")
-	if r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // nobody has read it: let go who waits
+	if r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // it was not read: release the writer
 		defer func() { _ = r.Close() }()
 		t.Error("the pipe was not read")
 	}

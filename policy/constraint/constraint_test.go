@@ -85,7 +85,7 @@ func TestMatches(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		subject      *policy.Subject
-		want         string // yes, no, or a word of why nobody knows
+		want         string // yes, no, or a part of the error if indeterminate
 	}{
 		{"the resource", rules("pods", ""), pod(), "yes"},
 		{"another resource", rules("deployments", ""), pod(), "no"},
@@ -99,9 +99,9 @@ func TestMatches(t *testing.T) {
 		{"another group", strings.Replace(rules("pods", ""), "'*'", "apps", 1) + "", pod(), "refused"},
 		{"a kind that the cluster has", rules("widgets", ""), pod(widget), "yes"},
 		{"another version is an equivalent one, and is not converted here", rules("pods", ""), pod(other), "write the object in version v1"},
-		{"unless it says so", rules("pods", "") + "matchPolicy: Exact\n", pod(other), "no"},
-		{"or says that it is not", rules("pods", "") + "matchPolicy: Equivalent\n", pod(other), "write the object in version v1"},
-		{"or says nothing", rules("pods", "") + "matchPolicy: ''\n", pod(other), "write the object in version v1"},
+		{"with matchPolicy Exact", rules("pods", "") + "matchPolicy: Exact\n", pod(other), "no"},
+		{"with matchPolicy Equivalent", rules("pods", "") + "matchPolicy: Equivalent\n", pod(other), "write the object in version v1"},
+		{"with an empty matchPolicy", rules("pods", "") + "matchPolicy: ''\n", pod(other), "write the object in version v1"},
 		{"the very version", rules("pods", "") + "matchPolicy: Exact\n", pod(), "yes"},
 		{"another kind of the group", rules("deployments", ""), pod(kind("apps", "StatefulSet", "shop")), "no"},
 		{"a kind of one name in two groups", rules("events", ""), pod(kind("events.k8s.io", "Event", "shop")), "yes"},
@@ -110,7 +110,7 @@ func TestMatches(t *testing.T) {
 		{"and in that one", strings.Replace(rules("events", ""), "'*'", "''", 1), pod(kind("", "Event", "shop")), "yes"},
 		{"anything in a group", strings.Replace(rules("'*'", ""), "'*'", "apps", 1), pod(deployment), "yes"},
 		{"and nothing of another", strings.Replace(rules("'*'", ""), "'*'", "apps", 1), pod(), "no"},
-		{"what is said of a pod's state", rules("pods/status", ""), pod(status), "yes"},
+		{"the status of a pod", rules("pods/status", ""), pod(status), "yes"},
 		{"which is not the pod", rules("pods", ""), pod(status), "no"},
 		{"another operation", rules("pods", ""), pod(func(s *policy.Subject) { s.Operation = "DELETE" }), "no"},
 		{"the name", rules("pods", ", resourceNames: [web]"), pod(named), "yes"},
@@ -141,13 +141,13 @@ func TestMatches(t *testing.T) {
 		{"an empty selector", rules("pods", "") + "objectSelector: {}\nnamespaceSelector: {}\n", pod(unknown), "yes"},
 		{"the namespace's labels", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(), "yes"},
 		{"other labels of it", rules("pods", "") + "namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [a]}]}\n", pod(), "no"},
-		{"labels that nobody knows", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "not known"},
+		{"unknown labels", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "not known"},
 		{"of a file without a namespace", rules("pods", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(nowhere), "not known"},
 		{"a Namespace's own labels", rules("namespaces", "") + "namespaceSelector: {matchLabels: {env: prod}}\n", pod(namespace), "yes"},
 		{"a Namespace's other labels", rules("namespaces", "") + "namespaceSelector: {matchLabels: {env: dev}}\n", pod(namespace), "no"},
 		{"a Namespace of another group stands in one", rules("'*'", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(kind("example.com", "Namespace", "shop")), "yes"},
 		{"a known kind that is in no namespace", rules("nodes", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(kind("", "Node", ""), unknown), "yes"},
-		{"what is in no namespace", rules("widgets", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(widget, unknown), "yes"},
+		{"an object in no namespace", rules("widgets", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(widget, unknown), "yes"},
 		{"labels do not matter where the kind is another", rules("deployments", "") + "namespaceSelector: {matchLabels: {team: a}}\n", pod(unknown), "no"},
 		{"only images are known", rules("pods", ""), pod(bare), "yes"},
 		{"and a name is asked for", rules("pods", ", resourceNames: [web]"), pod(bare), "only images"},
@@ -158,7 +158,7 @@ func TestMatches(t *testing.T) {
 		{"pods that are created", of(rules("pods", ""), "CREATE"), pod(bare), "yes"},
 		{"pods that are changed", of(rules("pods", ""), "UPDATE"), pod(bare), "yes"},
 		{"pods that are deleted", of(rules("pods", ""), "DELETE"), pod(bare), "no"},
-		{"pods whose state is said", rules("pods/status", ""), pod(bare), "no"},
+		{"the status of pods", rules("pods/status", ""), pod(bare), "no"},
 		{"both are excluded", rules("pods, services", "") + excluding(rules("pods", "")), pod(bare), "no"},
 		{"deletions are excluded", rules("pods", "") + excluding(of(rules("pods", ""), "DELETE")), pod(bare), "yes"},
 		{"the images of containers that may be added", rules("pods/ephemeralcontainers", ""), pod(bare), "yes"},
@@ -222,16 +222,16 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for reason, text := range map[string]string{
-		"as many rules as may be":             many(200) + excluding(strings.ReplaceAll(many(200), "CREATE", "DELETE")),
-		"as many versions":                    strings.Replace(rules("pods", ""), "v1", names(500), 1),
-		"as many names":                       rules("pods", ", resourceNames: ["+names(500)+"]"),
-		"a subresource":                       rules("pods/status", ""),
-		"a subresource of some":               rules("statefulsets/scale, namespaces/finalize, pods/exec, 'deployments/*'", ""),
-		"a product of which one pair exists":  strings.Replace(rules("pods, deployments", ""), "'*'", "''", 1),
-		"a product of which two pairs exist":  strings.Replace(rules("pods, deployments", ""), "'*'", "'', apps", 1),
-		"a resource that a definition brings": strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1),
-		"a resource of any group":             rules("gadgets", ""),
-		"a subresource of what is not known":  strings.Replace(rules("gadgets/foo", ""), "'*'", "example.com", 1),
+		"as many rules as may be":              many(200) + excluding(strings.ReplaceAll(many(200), "CREATE", "DELETE")),
+		"as many versions":                     strings.Replace(rules("pods", ""), "v1", names(500), 1),
+		"as many names":                        rules("pods", ", resourceNames: ["+names(500)+"]"),
+		"a subresource":                        rules("pods/status", ""),
+		"a subresource of some":                rules("statefulsets/scale, namespaces/finalize, pods/exec, 'deployments/*'", ""),
+		"a product of which one pair exists":   strings.Replace(rules("pods, deployments", ""), "'*'", "''", 1),
+		"a product of which two pairs exist":   strings.Replace(rules("pods, deployments", ""), "'*'", "'', apps", 1),
+		"a resource that a definition brings":  strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1),
+		"a resource of any group":              rules("gadgets", ""),
+		"a subresource of an unknown resource": strings.Replace(rules("gadgets/foo", ""), "'*'", "example.com", 1),
 	} {
 		if _, err := constraint.Compile(read(t, text), "spec", nil); err != nil {
 			t.Errorf("%s: %v", reason, err)
@@ -242,8 +242,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLater: what is not there matches nothing where it may come, and takes nothing away
-// from what is named beside it.
+// TestLater: a resource that is not served yet matches nothing, and changes nothing for the
+// resources named next to it.
 func TestLater(t *testing.T) {
 	task := pod(func(s *policy.Subject) { s.Group, s.Version, s.Kind = "tekton.dev", "v1", "Task" })
 	lower := pod(func(s *policy.Subject) { s.Group, s.Version, s.Kind = "tekton.dev", "v1", "tasks" })
@@ -258,16 +258,16 @@ func TestLater(t *testing.T) {
 		unserved     string // where, and + if it may come
 		targets      string // those that are not there, by group/kind/subresource
 	}{
-		{"what is there beside it matches", both, pod(), true, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
+		{"the served resource next to it matches", both, pod(), true, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
 		{"it does not", both, task, false, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
 		{"nor does a kind of its name", both, lower, false, "resourceRules[0].resources[1]+", "tekton.dev/tasks/"},
 		{"all that is named is not there", groups(rules("tasks, tasks/status", ""), "tekton.dev"), task, false, "resourceRules[0].resources[0]+ resourceRules[0].resources[1]+", "tekton.dev/tasks/ tekton.dev/tasks/status"},
-		{"and speaks of nothing else", groups(rules("tasks", ""), "tekton.dev"), pod(), false, "resourceRules[0].resources[0]+", "tekton.dev/tasks/"},
-		{"what the cluster has is there", rules("widgets", ""), widget, true, "", ""},
+		{"and matches nothing else", groups(rules("tasks", ""), "tekton.dev"), pod(), false, "resourceRules[0].resources[0]+", "tekton.dev/tasks/"},
+		{"a resource of the cluster is served", rules("widgets", ""), widget, true, "", ""},
 		{"anything", rules("'*'", ""), task, true, "", ""},
 		{"anything of a group in which nothing is", groups(rules("'*'", ""), "tekton.dev"), task, true, "", ""},
-		{"a subresource of what is there", rules("pods/status", ""), status, true, "", ""},
-		{"what is not there is excluded from nothing", rules("pods", "") + excluding(both), pod(), false, "excludeResourceRules[0].resources[1]+", ""},
+		{"a subresource of a served resource", rules("pods/status", ""), status, true, "", ""},
+		{"an exclusion of a resource that is not served", rules("pods", "") + excluding(both), pod(), false, "excludeResourceRules[0].resources[1]+", ""},
 		{"and excludes nothing", rules("'*'", "") + excluding(groups(rules("tasks", ""), "tekton.dev")), task, true, "excludeResourceRules[0].resources[0]+", ""},
 		{"misspelt in the groups of Kubernetes", groups(rules("pods, podz", ""), "'', apps, networking.k8s.io"), pod(), true, "resourceRules[0].resources[1]", "/podz/ apps/podz/ networking.k8s.io/podz/"},
 		{"in any group", rules("pods, tasks", ""), pod(), true, "resourceRules[0].resources[1]", "*/tasks/"},
@@ -325,7 +325,7 @@ func TestTargets(t *testing.T) {
 		{"deletions bring no images", strings.Replace(rules("jobs", ""), "CREATE, UPDATE", "DELETE", 1), ""},
 		{"exact versions", rules("jobs", "") + "matchPolicy: Exact\n", "*/v1/*// batch/v1/Job//"},
 		{"everything", rules("'*'", ""), "*/v1/*//"},
-		{"what is said of a pod's state", rules("pods/status", ""), "*/v1/*/status/ /v1/Pod/status/"},
+		{"the status of a pod", rules("pods/status", ""), "*/v1/*/status/ /v1/Pod/status/"},
 		{"twice", rules("jobs, jobs", ""), "*/v1/*// batch/v1/Job//"},
 		{"kinds of one name in two groups", rules("events", ""), "*/v1/*// /v1/Event// events.k8s.io/v1/Event//"},
 		{"kinds of one group", rules("services, secrets", ""), "*/v1/*// /v1/Secret// /v1/Service//"},
@@ -345,18 +345,22 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}
-	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 3 || !list[2].Unserved {
+	if list, ok := constraint.Rough(read(t, rules("pods, gadgets", "")), nil); !ok || len(list) != 3 || list[2].Resource != "gadgets" || list[2].Kind != "*" || list[2].Unserved {
 		t.Errorf("what can be read of a broken one: %v %t", list, ok)
+	}
+	if list, ok := constraint.Rough(read(t, strings.Replace(rules("pods, podz", ""), "'*'", "''", 1)), nil); !ok || len(list) != 3 || !list[2].Unserved {
+		t.Errorf("a misspelt resource beside another: %v %t", list, ok)
 	}
 	for reason, doc := range map[string]*admission.MatchResources{
 		"no resource":                  read(t, rules("pods/", "")),
 		"no resources":                 read(t, rules("", "")),
+		"a misspelt resource":          read(t, strings.Replace(rules("podz", ""), "'*'", "''", 1)),
 		"nothing":                      nil,
 		"no rules":                     {},
 		"more rules than are compared": read(t, many(201)),
 	} {
 		if list, ok := constraint.Rough(doc, nil); ok || list != nil {
-			t.Errorf("%s: a broken one that says nothing certain: %d", reason, len(list))
+			t.Errorf("%s: a broken one that matches nothing for certain: %d", reason, len(list))
 		}
 	}
 	for _, c := range []struct{ reason, text, want string }{
@@ -375,6 +379,48 @@ func TestTargets(t *testing.T) {
 	}
 	if list, ok := constraint.Rough(read(t, many(200)), nil); !ok || len(list) != 400 {
 		t.Errorf("as many rules as are compared: %d %t", len(list), ok)
+	}
+}
+
+// TestMayBeOf: where the kind of a broken policy's resource is not known, the request names the
+// resource, or the kind suggests its name.
+func TestMayBeOf(t *testing.T) {
+	of := func(group, kind string) *policy.Subject {
+		return pod(func(s *policy.Subject) { s.Group, s.Kind = group, kind })
+	}
+	named := func(s *policy.Subject, group, resource string) *policy.Subject {
+		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": group, "version": "v1", "resource": resource}})
+		return s
+	}
+	scale := func() *policy.Subject {
+		s := of("autoscaling", "Scale")
+		s.Subresource = "scale"
+		return s
+	}
+	widgets := policy.Target{Group: "example.com", Kind: "*", Resource: "widgets"}
+	deployments := policy.Target{Group: "apps", Kind: "Deployment", Subresource: "scale"}
+	for _, c := range []struct {
+		reason string
+		target policy.Target
+		s      *policy.Subject
+		want   bool
+	}{
+		{"the kind suggests it", widgets, of("example.com", "Widget"), true},
+		{"the kind may be it", widgets, of("example.com", "WidgetSet"), true},
+		{"the kind is another", widgets, of("example.com", "Gadget"), false},
+		{"the request names it", widgets, named(of("example.com", "Gadget"), "example.com", "widgets"), true},
+		{"the request names another", widgets, named(of("example.com", "Widget"), "example.com", "gadgets"), false},
+		{"a kind of Kubernetes", widgets, of("", "Service"), false},
+		{"a body of an unknown resource", widgets, scale(), true},
+		{"a body of its own", widgets, named(scale(), "example.com", "widgets"), true},
+		{"a body of another", widgets, named(scale(), "example.com", "gadgets"), false},
+		{"a body of a known kind", deployments, named(scale(), "apps", "deployments"), true},
+		{"a body of another known kind", deployments, named(scale(), "apps", "statefulsets"), false},
+		{"a target with its kind", policy.Target{Group: "example.com", Kind: "Widget"}, of("example.com", "Widget"), true},
+	} {
+		if got := constraint.MayBeOf(c.target, c.s); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
 	}
 }
 
@@ -418,7 +464,7 @@ func TestGuess(t *testing.T) {
 		{"a known kind of another name", rules("services", ""), of("", "Secret"), "no"},
 		{"a foreign one is not excluded for certain", rules("'*'", "") + excluding(rules("services", "")), of("example.org", "Service"), "not known"},
 		{"the known one is", rules("'*'", "") + excluding(rules("services", "")), of("", "Service"), "no"},
-		{"beside what is known", strings.Replace(rules("pods, gadgets", ""), "'*'", "'', example.com", 1), pod(), "yes"},
+		{"next to a known resource", strings.Replace(rules("pods, gadgets", ""), "'*'", "'', example.com", 1), pod(), "yes"},
 	} {
 		compiled := must(constraint.Compile(read(t, c.text), "spec", nil))(t)
 		matched, err := compiled.Matches(c.subject)

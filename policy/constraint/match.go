@@ -223,7 +223,7 @@ func (k *kind) matchesGuess(s *policy.Subject, excluding bool) logic.Value {
 		return logic.Is(true)
 	case suggested || may:
 		return logic.Indeterminate(fmt.Errorf(
-			"the policy names the resource %s, and whether objects of the kind %s are that is not known: give the CustomResourceDefinition", k.resource, s.Kind))
+			"the policy names the resource %s, and whether objects of the kind %s are that is not known; give the CustomResourceDefinition with the objects or with --resource", k.resource, s.Kind))
 	}
 	return logic.Is(false)
 }

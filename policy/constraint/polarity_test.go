@@ -95,11 +95,21 @@ func TestPolarity(t *testing.T) {
 		{"of a resource that is not known", rule("resources: [widgets/scale]"), scaled("", ""), "does not name the resource"},
 		{"of any subresource", rule("resources: ['*/scale']"), scaled("", ""), "yes"},
 		{"of any in a group", strings.Replace(rule("resources: ['*/*']"), "apiGroups: ['*']", "apiGroups: [example.com]", 1), scaled("example.com", "gadgets"), "yes"},
+		{"options of a resource that is not known", rule("resources: [pods/exec]"), body("", "PodExecOptions", "exec", ""), "does not name the resource"},
+		{"and of one that is", rule("resources: [pods/exec]"), body("", "PodExecOptions", "exec", "pods"), "yes"},
+		{"of another one", rule("resources: [pods/proxy]"), body("", "ServiceProxyOptions", "proxy", "services"), "no"},
+		{"excluded options of a resource that is not known", except("resources: [pods/exec]"), body("", "PodExecOptions", "exec", ""), "does not name the resource"},
+		{"options at another subresource", rule("resources: [pods/attach]"), body("", "PodExecOptions", "exec", ""), "no"},
+		{"an Eviction", rule("resources: [pods/eviction]"), body("policy", "Eviction", "eviction", ""), "does not name the resource"},
+		{"a Binding", rule("resources: [pods/binding]"), body("", "Binding", "binding", ""), "does not name the resource"},
+		{"a request for a token", rule("resources: [serviceaccounts/token]"), body("authentication.k8s.io", "TokenRequest", "token", ""), "does not name the resource"},
+		{"another kind than that of the resource", rule("resources: [pods/exec]"), body("", "ExecRequest", "exec", "pods"), "yes"},
+		{"options without a subresource", rule("resources: [pods/exec]"), body("", "PodExecOptions", "", ""), "no"},
 		{"the object is not its Scale", rule("resources: [widgets]"), scaled("example.com", "widgets"), "no"},
 		{"nor is its status", rule("resources: [widgets/status]"), scaled("example.com", "widgets"), "no"},
 		{"an excluded Scale", except("resources: [widgets/scale]"), scaled("example.com", "widgets"), "no"},
 		{"that of another resource is not excluded", except("resources: [widgets/scale]"), scaled("example.com", "gadgets"), "yes"},
-		{"nor is one for certain whose resource is not known", except("resources: [widgets/scale]"), scaled("", ""), "does not name the resource"},
+		{"nor is one of an unknown resource for certain", except("resources: [widgets/scale]"), scaled("", ""), "does not name the resource"},
 		{"the version is the resource's", strings.Replace(rule("resources: [widgets/scale]"), "apiVersions: ['*']", "apiVersions: [v1beta2]", 1) + "matchPolicy: Exact\n", scaled("example.com", "widgets"), "yes"},
 		{"not the body's", strings.Replace(rule("resources: [widgets/scale]"), "apiVersions: ['*']", "apiVersions: [v1]", 1) + "matchPolicy: Exact\n", scaled("example.com", "widgets"), "no"},
 		{"a resource of which no kind is known", strings.Replace(rule("resources: [things/scale]"), "apiGroups: ['*']", "apiGroups: [example.org]", 1), scaled("example.org", "things"), "yes"},
@@ -146,7 +156,7 @@ func TestPolarity(t *testing.T) {
 		// Labels of namespaces.
 		{"a Namespace that goes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, labelled(nil, on), deleted), "yes"},
 		{"another that goes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, labelled(nil, off), deleted), "no"},
-		{"one that goes, selected by what it has not", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(nil, on), deleted), "no"},
+		{"one that is deleted, selected by a label that it does not have", rule("resources: [namespaces]") + freeNamespace, request("", "Namespace", own, labelled(nil, on), deleted), "no"},
 		{"one of which nothing is known", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", own, none), "not known"},
 		{"or its stored labels alone, which a deletion keeps", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", none, deleted), "no"},
 		{"and an update changes", rule("resources: [namespaces]") + keepNamespace, request("", "Namespace", none), "not known"},
@@ -213,7 +223,17 @@ func scaled(group, resource string, change ...func(*policy.Subject)) *policy.Sub
 	})...)
 }
 
-// generated is a pod whose name is yet to be generated.
+// body is a request with a body of a kind of its own, for a resource of the core group.
+func body(group, kind, subresource, resource string) *policy.Subject {
+	return request(group, kind, func(s *policy.Subject) {
+		s.Subresource = subresource
+		if resource != "" {
+			s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": "", "version": "v1", "resource": resource}})
+		}
+	})
+}
+
+// generated is a pod with generateName and no name.
 func generated() *policy.Subject {
 	return request("", "Pod", func(s *policy.Subject) {
 		s.Name, s.Operation, s.OldObject = "", "CREATE", policy.Content{}

@@ -113,8 +113,8 @@ func (r *rule) all() (operations []string, some bool) {
 
 func add(list []policy.Target, t policy.Target) []policy.Target {
 	same := func(have policy.Target) bool {
-		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource && have.Unserved == t.Unserved &&
-			slices.Equal(have.Operations, t.Operations)
+		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource &&
+			have.Resource == t.Resource && have.Unserved == t.Unserved && slices.Equal(have.Operations, t.Operations)
 	}
 	if slices.ContainsFunc(list, same) {
 		return list
@@ -143,15 +143,40 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 		if err != nil && !onlyUnknown(err) || len(r.kinds) == 0 {
 			return nil, false
 		}
-		// A guess would widen a policy that is broken to all kinds.
 		r.kinds = slices.DeleteFunc(r.kinds, func(k kind) bool { return k.beside })
-		for i := range r.kinds {
-			k := &r.kinds[i]
-			k.guessed, k.unserved = false, k.guessed || k.unserved
+		for _, k := range r.kinds {
+			of := r
+			of.kinds = []kind{k}
+			for _, t := range targetsOf([]rule{of}, asked) {
+				if k.guessed {
+					t.Resource = k.resource
+				}
+				list = append(list, t)
+			}
 		}
-		list = append(list, targetsOf([]rule{r}, asked)...)
+	}
+	if len(list) > 0 && !isLater(resources) && !slices.ContainsFunc(list, func(t policy.Target) bool { return !t.Unserved }) {
+		return nil, false // misspelt: what it means cannot be read
 	}
 	return list, true
+}
+
+// MayBeOf reports whether a subject of a target's group and subresource may be of its resource, as
+// far as the request or the kind shows it: a target of a broken policy knows the resource alone
+// where no kind is known, and a body of a subresource is of another kind than the object.
+func MayBeOf(t policy.Target, s *policy.Subject) bool {
+	k := kind{resource: t.Resource, guessed: true}
+	if r, ok := builtin.Find(t.Group, t.Kind); ok && s.IsBody() {
+		k.resource = r.Name
+	}
+	of, known := s.Resource()
+	switch {
+	case k.resource == "" || s.IsBody() && !known:
+		return true
+	case s.IsBody():
+		return of.Name == k.resource
+	}
+	return !k.matchesGuess(s, false).False()
 }
 
 // readable returns a rule in which each misspelt field counts as its widest value, and which is

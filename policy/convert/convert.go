@@ -58,7 +58,7 @@ type Options struct {
 
 // Convert returns the policy as ImageValidatingPolicies, in YAML, with comments
 // where the meaning is subtle; the same input gives the same bytes. If a part of it
-// cannot be carried the error is a *Refusal, with every such part.
+// cannot be converted the error is a *Refusal, with every such part.
 func Convert(data []byte, options Options) ([]byte, error) {
 	data, err := limit.ReadAll(bytes.NewReader(data), MaxInput, "the policy")
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
 
-// TestUnreadable has what is no policy at all.
+// TestUnreadable lists texts that are no policy at all.
 func TestUnreadable(t *testing.T) {
 	for _, row := range []struct{ reason, text, problem string }{
 		{"nothing", "", "no document"}, {"comments", "# nothing\n---\n", "no document"}, {"a list", "- a", "want an object"}, {"no text", "\xff\xfe", "document 1"},
-		{"unknown", "a: b", "what policy is this?"}, {"another kind", "apiVersion: v1\nkind: Pod", "what policy is this?"},
+		{"unknown", "a: b", "unknown policy format"}, {"another kind", "apiVersion: v1\nkind: Pod", "unknown policy format"},
 		{"a key twice", `{"default": [], "default": []}`, `stands twice`}, {"no YAML", "a: [", "document 1"},
 		{"several formats", `{"default": []}` + "\n---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy", "several formats"}, {"two of one a file", "trustPolicies: []\n---\ntrustPolicies: []", "2 documents"},
 		{"too many documents", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"}, {"too much", strings.Repeat(" ", convert.MaxInput+1), "is larger than"},
-		{"validators without a policy", "validators: []", "what policy is this?"}, {"a policy without validators", "policy: []", "what policy is this?"}, {"both of them", "validators: []\npolicy: []", "policy: 0 rules"},
-		{"an application", "application: {}", "application.policy: 0 rules"}, {"transports alone", "transports: {}", "default: is missing"}, {"of several, which it is", "default: []\n---\na: b", "document 2: what policy is this?"},
+		{"validators without a policy", "validators: []", "unknown policy format"}, {"a policy without validators", "policy: []", "unknown policy format"}, {"both of them", "validators: []\npolicy: []", "policy: 0 rules"},
+		{"an application", "application: {}", "application.policy: 0 rules"}, {"transports alone", "transports: {}", "default: is missing"}, {"of several, which it is", "default: []\n---\na: b", "document 2: unknown policy format"},
 		{"another type", `{"version": "1.0", "trustPolicies": [{"name": "a", "trustedIdentities": "*"}]}`, "trustPolicies.trustedIdentities: want a list, found string"},
 	} {
 		_, err := convert.Convert([]byte(row.text), converttest.Options())

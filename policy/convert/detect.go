@@ -15,7 +15,7 @@ func detect(documents []source.Document) (Format, error) {
 	for _, d := range documents {
 		format := formatOf(d)
 		if format == "" {
-			return "", fmt.Errorf("%swhat policy is this? its apiVersion %q and kind %q are no known format's, and so is its shape: say --from with one of %s",
+			return "", fmt.Errorf("%sunknown policy format (apiVersion %q, kind %q): set --from to one of %s",
 				d.Prefix, d.APIVersion, d.Kind, join(Formats(), ", "))
 		}
 		found[format], last = true, format

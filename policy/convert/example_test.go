@@ -25,11 +25,12 @@ func ExampleConvert() {
 	}
 	_, err = convert.Convert([]byte(strings.Replace(trustPolicy, "skip", "audit", 1)), convert.Options{})
 	if refusal := new(convert.Refusal); errors.As(err, &refusal) {
-		fmt.Println("refused:", refusal.Problems[0].Path)
+		summary, _, _ := strings.Cut(refusal.Error(), "\n")
+		fmt.Println(summary, refusal.Problems[0].Path)
 	}
 	// Output:
 	// kind: ImageValidatingPolicy
 	// name: notation-unmatched
 	// message: no trust policy matches this repository
-	// refused: trustPolicies[0].signatureVerification.level
+	// the policy cannot be converted (3 problems): trustPolicies[0].signatureVerification.level
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
 
-// FuzzConvert hands foreign bytes to each reader: it never panics, says the same of
+// FuzzConvert hands foreign bytes to each reader: it never panics, returns the same for
 // the same bytes, and writes either policies or a refusal, not both.
 func FuzzConvert(f *testing.F) {
 	files, err := filepath.Glob("*/testdata/*")

@@ -105,7 +105,7 @@ func (h *env) fill(text string) string {
 	return text
 }
 
-// gate converts a policy, compiles what was written, and makes a gate of it.
+// gate converts a policy, compiles the output, and makes a gate of it.
 func (h *env) gate(t testing.TB, text string) *gate.Gate {
 	t.Helper()
 	root := fstest.MapFS{}
@@ -153,8 +153,8 @@ func request(t testing.TB, spec map[string]any) gate.Request {
 	}
 }
 
-// said is everything that an outcome holds against an object.
-func said(out gate.Outcome) string {
+// reasonsOf returns all reasons and errors of an outcome.
+func reasonsOf(out gate.Outcome) string {
 	var all []string
 	for _, v := range out.Verdicts {
 		for _, d := range v.Decisions {
@@ -342,7 +342,7 @@ func TestJudged(t *testing.T) {
 			g := h.gate(t, sources()[source])
 			for name, want := range rows {
 				if out := g.Decide(t.Context(), pod(t, names[name])); out.Result != want {
-					t.Errorf("%s: %s, want %s: %s", name, out.Result, want, said(out))
+					t.Errorf("%s: %s, want %s: %s", name, out.Result, want, reasonsOf(out))
 				}
 				container := []any{map[string]any{"name": "c", "image": names[name]}}
 				for place, spec := range map[string]map[string]any{
@@ -351,7 +351,7 @@ func TestJudged(t *testing.T) {
 					"a volume":               {"containers": []any{}, "volumes": []any{map[string]any{"name": "v", "image": map[string]any{"reference": names[name]}}}},
 				} {
 					if out := g.Decide(t.Context(), request(t, spec)); out.Result != want {
-						t.Errorf("%s in %s: %s, want %s: %s", name, place, out.Result, want, said(out))
+						t.Errorf("%s in %s: %s, want %s: %s", name, place, out.Result, want, reasonsOf(out))
 					}
 				}
 			}

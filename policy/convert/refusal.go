@@ -20,7 +20,11 @@ type Refusal struct {
 // Error returns one line for each problem.
 func (r *Refusal) Error() string {
 	lines := make([]string, 0, len(r.Problems)+1)
-	lines = append(lines, fmt.Sprintf("the policy cannot be carried as it stands (%d):", len(r.Problems)))
+	noun := "problem"
+	if len(r.Problems) > 1 {
+		noun += "s"
+	}
+	lines = append(lines, fmt.Sprintf("the policy cannot be converted (%d %s):", len(r.Problems), noun))
 	for _, p := range r.Problems {
 		lines = append(lines, "  "+p.Error())
 	}

@@ -28,22 +28,22 @@ func TestDecideBeforeProof(t *testing.T) {
 		code   policy.Code
 	}{
 		{"nothing is asked", check(), func(*policy.Check) {}, policy.Pass, policy.DigestPinned},
-		{"a judge that was not asked says nothing", check(), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
-		{"nor for what was proved", check(set(1, "a")), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
+		{"a judge that was not asked returns no result", check(), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
+		{"nor for a verified claim", check(set(1, "a")), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
 		{"a tag where only a digest will do", check(), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
-		{"and nobody signed", check(set(1, "b")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.Unsigned},
+		{"and it is unsigned", check(set(1, "b")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.Unsigned},
 		{"and it is signed", check(set(1, "a")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
 		{"and it is left alone", check(), func(c *policy.Check) { c.VerifyDigest, c.Skip = true, "left alone" }, policy.Skipped, policy.SkippedByPolicy},
 		{"a digest", check(), func(c *policy.Check) { c.VerifyDigest, c.Image.Ref = true, digest }, policy.Pass, policy.DigestPinned},
 		{"a tag that becomes one", check(), func(c *policy.Check) { c.VerifyDigest, c.MutateDigest = true, true }, policy.Pass, policy.DigestPinned},
-		{"a proof is required, and nobody could give one", check(), func(c *policy.Check) { c.Required = true }, policy.Fail, policy.PolicyError},
+		{"a verification is required, and no authority is named", check(), func(c *policy.Check) { c.Required = true }, policy.Fail, policy.PolicyError},
 		{"a proof is required, and there", check(set(1, "a")), func(c *policy.Check) { c.Required = true }, policy.Pass, policy.Verified},
 		{"a proof is required, and not there", check(set(1, "b")), func(c *policy.Check) { c.Required = true }, policy.Fail, policy.Unsigned},
-		{"a deny condition of its own that holds", check(), func(c *policy.Check) { c.Deny = says("{}") }, policy.Fail, policy.Denied},
-		{"and stands before what is lacking", check(), func(c *policy.Check) { c.Deny, c.Required = says("{}"), true }, policy.Fail, policy.Denied},
-		{"a deny condition of its own that does not", check(), func(c *policy.Check) { c.Deny = says("bad") }, policy.Pass, policy.DigestPinned},
-		{"a deny condition beside a signature that is there", check(set(1, "a")), func(c *policy.Check) { c.Deny = says("{}") }, policy.Fail, policy.Denied},
-		{"a deny condition beside a signature that is not", check(set(1, "b")), func(c *policy.Check) { c.Deny = says("{}") }, policy.Fail, policy.Unsigned},
+		{"a deny condition of its own that holds", check(), func(c *policy.Check) { c.Deny = holds("{}") }, policy.Fail, policy.Denied},
+		{"and comes before the missing verification", check(), func(c *policy.Check) { c.Deny, c.Required = holds("{}"), true }, policy.Fail, policy.Denied},
+		{"a deny condition of its own that does not", check(), func(c *policy.Check) { c.Deny = holds("bad") }, policy.Pass, policy.DigestPinned},
+		{"a deny condition beside a signature that is there", check(set(1, "a")), func(c *policy.Check) { c.Deny = holds("{}") }, policy.Fail, policy.Denied},
+		{"a deny condition beside a signature that is not", check(set(1, "b")), func(c *policy.Check) { c.Deny = holds("{}") }, policy.Fail, policy.Unsigned},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			c.change(c.check)

@@ -29,7 +29,7 @@ func TestCountedFacts(t *testing.T) {
 	}{
 		{"one by its first signer", set(1, "both"), []string{"A"}},
 		{"the first gives way to the second", set(2, "both", "one"), []string{"B", "A"}},
-		{"the second has what is left", set(2, "one", "both"), []string{"A", "B"}},
+		{"the second takes the remaining signer", set(2, "one", "both"), []string{"A", "B"}},
 		{"two give way to the third", set(3, "three", "both", "one"), []string{"C", "B", "A"}},
 		{"one signer for two", set(2, "one", "one"), nil},
 		{"two signers for three", set(3, "both", "one", "two"), nil},
@@ -49,8 +49,8 @@ func TestCountedFacts(t *testing.T) {
 	}
 }
 
-// TestStatementsThatAreNone: what says nothing agrees with no condition, not with the
-// absence of one either.
+// TestStatementsThatAreNone: a claim without a statement meets no condition, and is refused
+// without a condition too.
 func TestStatementsThatAreNone(t *testing.T) {
 	one := func(condition policy.Condition) *policy.Check {
 		return &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
@@ -64,11 +64,11 @@ func TestStatementsThatAreNone(t *testing.T) {
 		want      policy.Result
 	}{
 		{"a statement", nil, stated("A", `null`), policy.Pass},
-		{"a statement that agrees", says("null"), stated("A", `null`), policy.Pass},
+		{"a statement that agrees", holds("null"), stated("A", `null`), policy.Pass},
 		{"a predicate that is no JSON", nil, stated("A", `{`), policy.Fail},
-		{"a predicate that is no JSON, and a condition that takes nothing", says("null"), stated("A", `{`), policy.Fail},
+		{"a predicate that is no JSON, and a condition that takes nothing", holds("null"), stated("A", `{`), policy.Fail},
 		{"a signature", nil, signedBy("A"), policy.Fail},
-		{"a signature, and a condition that takes nothing", says("null"), signedBy("A"), policy.Fail},
+		{"a signature, and a condition that takes nothing", holds("null"), signedBy("A"), policy.Fail},
 	} {
 		if got := decide.Check(one(c.condition), world{"a": c.answer}.answers); got.Result != c.want {
 			t.Errorf("%s: %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
@@ -76,7 +76,7 @@ func TestStatementsThatAreNone(t *testing.T) {
 	}
 }
 
-// written holds for the very text, and cannot be evaluated for what was made of it.
+// written holds for the exact text, and cannot be evaluated for the decoded value.
 type written string
 
 func (w written) Holds(data any) (bool, string, error) {
@@ -87,8 +87,8 @@ func (w written) HoldsText(predicate []byte) (bool, string, error) {
 	return string(predicate) == string(w), "it is " + string(predicate), nil
 }
 
-// TestTextConditions: a condition that reads what is written is asked about that, and what
-// is denied of several together is asked about what they say.
+// TestTextConditions: a condition on the text receives the text, and the deny condition over
+// several attestations receives the decoded statements.
 func TestTextConditions(t *testing.T) {
 	const id = `{"id":9007199254740993}`
 	one := func(deny policy.Condition) *policy.Check {
@@ -109,9 +109,9 @@ func TestTextConditions(t *testing.T) {
 		{"to the digit", one(nil), stated("A", id), policy.Pass},
 		{"another digit", one(nil), stated("A", `{"id":9007199254740992}`), policy.Fail},
 		{"a signature", one(nil), signedBy("A"), policy.Fail},
-		{"nothing is denied", one(says("bad")), stated("A", id), policy.Pass},
-		{"what it says is denied", one(says("id")), stated("A", id), policy.Fail},
-		{"the same said often is one combination", one(says("bad")), stated("A", often...), policy.Pass},
+		{"nothing is denied", one(holds("bad")), stated("A", id), policy.Pass},
+		{"its statement is denied", one(holds("id")), stated("A", id), policy.Fail},
+		{"equal statements are one combination", one(holds("bad")), stated("A", often...), policy.Pass},
 	} {
 		if got := decide.Check(c.check, world{"a": c.answer}.answers); got.Result != c.want {
 			t.Errorf("%s: %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
@@ -130,7 +130,7 @@ func TestDenyAcrossAttestations(t *testing.T) {
 		return stated("A", predicates...)
 	}
 	asking := func(first, second string, deny string) *policy.Check {
-		c := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Deny: says(deny)}}
+		c := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Deny: holds(deny)}}
 		for i, name := range []string{first, second} {
 			c.Attestations = append(c.Attestations, policy.Attestation{
 				Name: name, Path: fmt.Sprintf("attestations[%d]", i), PredicateType: "scan", Signers: []policy.Requirement{set(1, "signer "+fmt.Sprint(i))},
@@ -161,7 +161,7 @@ func TestDenyAcrossAttestations(t *testing.T) {
 	for reason, answer := range map[policy.Result]policy.Answer{policy.Indeterminate: unreachable, policy.Fail: rejected(verify.WrongKey)} {
 		got := decide.Check(asking("x", "y", "{"), world{"signer 0": answer, "signer 1": many("good", 1)}.answers)
 		if got.Result != reason || slices.ContainsFunc(got.Reasons, func(r policy.Reason) bool { return r.Code == policy.Denied }) {
-			t.Errorf("a condition was asked about what is not there: %s %+v, want %s", got.Result, got.Reasons, reason)
+			t.Errorf("a condition was evaluated without a statement: %s %+v, want %s", got.Result, got.Reasons, reason)
 		}
 	}
 	words := asking("x", "y", "bad")

@@ -76,15 +76,15 @@ func TestDecideRequirements(t *testing.T) {
 		code   policy.Code
 	}{
 		{"one authority signed", check(set(1, "a")), world{"a": signedBy("A")}, policy.Pass, policy.Verified},
-		{"nobody signed", check(set(1, "a")), world{}, policy.Fail, policy.Unsigned},
-		{"somebody else signed", check(set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
-		{"could not look is neither", check(set(1, "a")), world{"a": unreachable}, policy.Indeterminate, policy.Unavailable},
+		{"unsigned", check(set(1, "a")), world{}, policy.Fail, policy.Unsigned},
+		{"signed with another key", check(set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"could not be verified is neither", check(set(1, "a")), world{"a": unreachable}, policy.Indeterminate, policy.Unavailable},
 		{"any of two, one signed", check(set(1, "a", "b")), world{"b": signedBy("B")}, policy.Pass, policy.Verified},
 		{"any of two, one signed, the other out of reach", check(set(1, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Pass, policy.Verified},
 		{"both of two, one out of reach", check(set(2, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Indeterminate, policy.TooFewSigners},
 		{"both of two, one out of reach and one unsigned: no look could help", check(set(2, "a", "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
 		{"two of two by two signers", check(set(2, "a", "b")), world{"a": signedBy("A"), "b": signedBy("B")}, policy.Pass, policy.Verified},
-		{"two of two by one signer whom both believe", check(set(2, "a", "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Fail, policy.TooFewSigners},
+		{"two of two by one signer that both trust", check(set(2, "a", "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Fail, policy.TooFewSigners},
 		{"two of two, matched: a has X or Y, b only X", check(set(2, "a", "b")), world{"a": signedBy("X", "Y"), "b": signedBy("X")}, policy.Pass, policy.Verified},
 		{"two sets, both met by the same signer", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Pass, policy.Verified},
 		{"two sets, the second not met", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X")}, policy.Fail, policy.Unsigned},
@@ -92,7 +92,7 @@ func TestDecideRequirements(t *testing.T) {
 		{"the nearest miss stands first", check(set(1, "a")), world{"a": rejected(verify.BadSignature, verify.WrongIdentity, verify.WrongDigest)}, policy.Fail, policy.Code(verify.WrongIdentity)},
 		{"a skip asks nothing", &policy.Check{Skip: "the policy leaves it alone"}, nil, policy.Skipped, policy.SkippedByPolicy},
 		{"a tag where a digest is asked for", &policy.Check{Pinning: policy.Pinning{VerifyDigest: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
-		{"a proof is required of nobody", &policy.Check{Claims: policy.Claims{Required: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
+		{"a verification is required of no authority", &policy.Check{Claims: policy.Claims{Required: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
 		{"a tag that will be pinned", &policy.Check{Pinning: policy.Pinning{VerifyDigest: true, MutateDigest: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -110,9 +110,9 @@ func TestDecideRequirements(t *testing.T) {
 	}
 }
 
-// TestTheNearestMissOfAllStandsFirst: of several who might have signed, who came nearest
-// is told first, and equal ones as the policy has them.
-func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
+// TestNearestMissIsFirst: of several rejected signers the nearest miss is reported first, and
+// equal ones in the policy's order.
+func TestNearestMissIsFirst(t *testing.T) {
 	blind := rejected(verify.NoLogEntry) // a near miss, and a place that gave no answer
 	blind.Gaps = unreachable.Gaps
 	pair := set(2, "c", "d")
@@ -137,7 +137,7 @@ func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
 		{"three", check(set(1, "a", "b", "c")), world{"b": rejected(verify.WrongIdentity), "c": rejected(verify.WrongKey)}, policy.Fail, "wrong-identity/b wrong-key/c unsigned/a"},
 		{"half of a set is nearer than a miss", check(nested), world{"a": rejected(verify.Revoked), "c": signedBy("C")}, policy.Fail, "too-few-signers/attestors[0] unsigned/d revoked/a"},
 		{"none of a set is as near as its nearest", check(nested), world{"a": rejected(verify.WrongKey), "d": rejected(verify.Expired)}, policy.Fail, "expired/d unsigned/c wrong-key/a"},
-		{"could not look stands first, where the answer hangs on it", check(set(1, "a", "b")), world{"a": rejected(verify.Revoked), "b": unreachable}, policy.Indeterminate, "registry-unavailable/b revoked/a"},
+		{"could not be verified comes first, where the result depends on it", check(set(1, "a", "b")), world{"a": rejected(verify.Revoked), "b": unreachable}, policy.Indeterminate, "registry-unavailable/b revoked/a"},
 		{"a miss beside a gap is no nearer than a gap", check(set(1, "a", "b")), world{"a": unreachable, "b": blind}, policy.Indeterminate, "registry-unavailable/a registry-unavailable/b no-log-entry/b"},
 		{"a certain miss, where no look could help", check(set(2, "a", "b", "c")), world{"a": blind, "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b unsigned/c registry-unavailable/a no-log-entry/a"},
 		{"each of two sets by itself", check(set(1, "a"), set(1, "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "wrong-key/a no-log-entry/b"},
@@ -207,10 +207,10 @@ func TestNestedSetsShareSigners(t *testing.T) {
 	}
 }
 
-// says holds when the predicate contains a word.
-type says string
+// holds is a condition that is met by a predicate with a word.
+type holds string
 
-func (s says) Holds(data any) (bool, string, error) {
+func (s holds) Holds(data any) (bool, string, error) {
 	text, err := json.Marshal(data)
 	if strings.Contains(string(text), "unreadable") {
 		return false, "", errors.New("no such field")
@@ -224,9 +224,12 @@ func TestDecideAttestations(t *testing.T) {
 			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: signers, Condition: condition,
 		}}}}
 	}
-	denying := func(word string) *policy.Check {
-		c := one(nil, set(1, "a"))
-		c.Deny, c.DenyMessage = says(word), "the scan is bad"
+	denying := func(word string, signers ...policy.Requirement) *policy.Check {
+		if len(signers) == 0 {
+			signers = []policy.Requirement{set(1, "a")}
+		}
+		c := one(nil, signers...)
+		c.Deny, c.DenyMessage = holds(word), "the scan is bad"
 		return c
 	}
 	for _, c := range []struct {
@@ -236,18 +239,23 @@ func TestDecideAttestations(t *testing.T) {
 		want   policy.Result
 		code   policy.Code
 	}{
-		{"a statement that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"clean"`)}, policy.Pass, policy.Verified},
-		{"a statement that does not", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
-		{"a stale statement beside one that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`, `"clean"`)}, policy.Pass, policy.Verified},
-		{"a statement that the condition cannot read", one(says("clean"), set(1, "a")), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.ConditionFailed},
-		{"a statement by nobody whom the policy believes", one(says("clean"), set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"a statement that agrees", one(holds("clean"), set(1, "a")), world{"a": stated("A", `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that does not", one(holds("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"a stale statement beside one that agrees", one(holds("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`, `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that the condition cannot read", one(holds("clean"), set(1, "a")), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.ConditionFailed},
+		{"a statement signed with another key", one(holds("clean"), set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
 		{"none", one(nil, set(1, "a")), world{}, policy.Fail, policy.NoAttestation},
-		{"two signers, each with a statement that agrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"clean too"`)}, policy.Pass, policy.Verified},
-		{"two signers, one of whom disagrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"two signers, each with a statement that agrees", one(holds("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"clean too"`)}, policy.Pass, policy.Verified},
+		{"two signers, one with a statement that disagrees", one(holds("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
 		{"a deny condition that does not hold", denying("bad"), world{"a": stated("A", `"good"`)}, policy.Pass, policy.Verified},
 		{"a deny condition that holds", denying("bad"), world{"a": stated("A", `"bad"`)}, policy.Fail, policy.Denied},
 		{"a deny condition that cannot be evaluated denies", denying("bad"), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.Denied},
 		{"a deny condition that one statement passes", denying("bad"), world{"a": stated("A", `"bad"`, `"good"`)}, policy.Pass, policy.Verified},
+		{"a deny condition that one of two required signers passes", denying("bad", set(2, "a", "b")), world{"a": stated("A", `"bad"`), "b": stated("B", `"good"`)}, policy.Fail, policy.Denied},
+		{"the same, in the other order", denying("bad", set(2, "a", "b")), world{"a": stated("A", `"good"`), "b": stated("B", `"bad"`)}, policy.Fail, policy.Denied},
+		{"the same, in two sets", denying("bad", set(1, "a"), set(1, "b")), world{"a": stated("A", `"good"`), "b": stated("B", `"bad"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that both required signers pass", denying("bad", set(2, "a", "b")), world{"a": stated("A", `"bad"`, `"good"`), "b": stated("B", `"good too"`)}, policy.Pass, policy.Verified},
+		{"a deny condition that one of two signers passes, where one is enough", denying("bad", set(1, "a", "b")), world{"a": stated("A", `"bad"`), "b": stated("B", `"good"`)}, policy.Pass, policy.Verified},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			got := decide.Check(c.check, c.world.answers)
@@ -273,7 +281,22 @@ func TestOneSignerUnderTwoNames(t *testing.T) {
 	}
 }
 
-// TestShortcomingsWithoutReasons: who says nothing hides nobody who does.
+// TestHintOfFormat: the hint after a failed condition names a tool that can read the document.
+func TestHintOfFormat(t *testing.T) {
+	for format, tool := range map[attest.Format]string{attest.Cosign: "cosign", attest.Bundle: "cosign", attest.Notation: "oras"} {
+		answer := stated("A", `"dirty"`)
+		answer.Facts[0].Format = format
+		asked := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, Condition: holds("clean"),
+		}}}}
+		got := decide.Check(asked, world{"a": answer}.answers)
+		if len(got.Reasons) != 1 || got.Reasons[0].Code != policy.ConditionFailed || !strings.Contains(got.Reasons[0].Hint, tool+" ") {
+			t.Errorf("%s: %+v", format, got.Reasons)
+		}
+	}
+}
+
+// TestShortcomingsWithoutReasons: a decision without reasons does not hide those of others.
 func TestShortcomingsWithoutReasons(t *testing.T) {
 	said := func(result policy.Result, codes ...policy.Code) policy.Decision {
 		d := policy.Decision{Result: result}
@@ -287,7 +310,7 @@ func TestShortcomingsWithoutReasons(t *testing.T) {
 		missed []policy.Decision
 		want   []policy.Code
 	}{
-		{"one that says why", []policy.Decision{said(policy.Fail, policy.Denied, policy.Unsigned)}, []policy.Code{policy.Denied, policy.Unsigned}},
+		{"one with reasons", []policy.Decision{said(policy.Fail, policy.Denied, policy.Unsigned)}, []policy.Code{policy.Denied, policy.Unsigned}},
 		{"one that does not", []policy.Decision{said(policy.Fail)}, nil},
 		{"one that does not before another", []policy.Decision{said(policy.Fail), said(policy.Fail, policy.Unsigned)}, []policy.Code{policy.Unsigned}},
 		{"and behind it", []policy.Decision{said(policy.Fail, policy.Unsigned), said(policy.Fail)}, []policy.Code{policy.Unsigned}},
@@ -342,8 +365,8 @@ func TestLatestDecides(t *testing.T) {
 				Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, LatestDecides: latest,
 			}
 			world := world{"a": answer(c.statements)}
-			denied := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: says("dirty")}}
-			attestation.Condition = says("clean")
+			denied := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: holds("dirty")}}
+			attestation.Condition = holds("clean")
 			asked := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}}}
 			if got := decide.Check(asked, world.answers); got.Result != want {
 				t.Errorf("%s (latest decides: %t): %s %+v, want %s", c.reason, latest, got.Result, got.Reasons, want)
@@ -356,7 +379,7 @@ func TestLatestDecides(t *testing.T) {
 }
 
 // TestUnreadStatements: where a registry returns a part of a repository's statements, a later one
-// may be among the rest. A bound, another repository and a signature have no such effect.
+// may be among the rest. Another repository and a signature have no such effect.
 func TestUnreadStatements(t *testing.T) {
 	here, elsewhere := image.MustParse("registry.example/app").Repository(), image.MustParse("mirror.example/app").Repository()
 	for _, c := range []struct {
@@ -368,8 +391,10 @@ func TestUnreadStatements(t *testing.T) {
 	}{
 		{"unavailable", 1, image.Unavailable, here, policy.Indeterminate},
 		{"refused", 1, image.Refused, here, policy.Indeterminate},
-		{"beyond a bound", 1, image.Bound, here, policy.Pass},
-		{"corrupt", 1, image.Corrupt, here, policy.Pass},
+		{"beyond a bound", 1, image.Bound, here, policy.Indeterminate},
+		{"corrupt", 1, image.Corrupt, here, policy.Indeterminate},
+		{"not found", 1, image.NotFound, here, policy.Pass},
+		{"another repository has more than a bound", 1, image.Bound, elsewhere, policy.Pass},
 		{"another repository is unavailable", 1, image.Unavailable, elsewhere, policy.Pass},
 		{"statements without a time have no order", 0, image.Unavailable, here, policy.Pass},
 	} {
@@ -385,7 +410,7 @@ func TestUnreadStatements(t *testing.T) {
 			}
 			for reason, check := range map[string]*policy.Check{
 				"a condition":      {Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{conditional(attestation)}}},
-				"a deny condition": {Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: says("dirty")}},
+				"a deny condition": {Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: holds("dirty")}},
 			} {
 				if got := decide.Check(check, world{"a": answer}.answers); got.Result != want {
 					t.Errorf("%s, %s (latest decides: %t): %s %+v, want %s", c.reason, reason, latest, got.Result, got.Reasons, want)
@@ -400,6 +425,6 @@ func TestUnreadStatements(t *testing.T) {
 }
 
 func conditional(a policy.Attestation) policy.Attestation {
-	a.Condition = says("clean")
+	a.Condition = holds("clean")
 	return a
 }

@@ -1,6 +1,9 @@
 package decide
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -46,7 +49,8 @@ func (p Platforms) Each(own policy.Decision) policy.Decision {
 	return joined
 }
 
-// Any requires the index, by the decision own, or one child to be verified.
+// Any requires the index, by the decision own, or one child to be verified. The reasons why a child
+// could not be verified come first: whether a failure setting admits the image depends on them.
 func (p Platforms) Any(own policy.Decision) policy.Decision {
 	if own.Result == policy.Pass {
 		return own
@@ -56,20 +60,52 @@ func (p Platforms) Any(own policy.Decision) policy.Decision {
 		own.Reasons = append(own.Reasons, policy.LookReason(p.Err, own.Check.Entry))
 		return own
 	}
+	var open []policy.Reason
 	for _, child := range p.Children {
 		one := p.onChild(own.Check, child)
 		if one.Result == policy.Pass {
 			return one
 		}
 		if one.Result == policy.Indeterminate {
-			own.Result = policy.Indeterminate
+			own.Result, open = policy.Indeterminate, append(open, one.Reasons...)
 		}
 	}
+	own.Reasons = slices.Concat(open, own.Reasons)
 	return own
 }
 
-// onChild decides about one child of an index.
+// BesideIndex completes the decision own about a digest by what is not known about the index that
+// lists it: the decision index about that, or err where it could not be read. The index may be
+// verified in place of the digest, which is then not unsigned. No failure setting admits that: the
+// author of a workload chooses the tag.
+func BesideIndex(own, index policy.Decision, err error) policy.Decision {
+	if own.Result != policy.Fail || Contradicted(own) {
+		return own
+	}
+	var unread []policy.Reason
+	switch kind := image.KindOf(err); {
+	case kind == image.Unavailable || kind == image.Refused:
+		unread = []policy.Reason{policy.LookReason(err, own.Check.Entry)}
+	case index.Result == policy.Indeterminate && index.Check != nil:
+		unread = slices.Clone(index.Reasons)
+	default:
+		return own
+	}
+	for i := range unread {
+		if code := unread[i].Code; code == policy.Unavailable || code == policy.TimedOut {
+			unread[i].Code = policy.CannotProve
+		}
+	}
+	own.Result, own.Reasons = policy.Indeterminate, slices.Concat(unread, own.Reasons)
+	return own
+}
+
+// onChild decides about one child of an index. An index inside may list any platform.
 func (p Platforms) onChild(check *policy.Check, child image.Descriptor) policy.Decision {
+	if child.IsIndex() {
+		err := fmt.Errorf("it lists the index %s, whose platforms are not looked at", child.Digest.Short())
+		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(err, check.Entry)}}
+	}
 	one := Check(check, p.Answers(child.Digest))
 	name := child.Digest.Short()
 	if child.Platform != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
@@ -27,10 +28,41 @@ func attestations(check *policy.Check, ask answers) judgement {
 		out.and(one)
 		predicates[i] = agreed.contents(check.Attestations[i].LatestDecides)
 	}
-	if out.result == policy.Pass && check.Deny != nil {
-		out.and(denied(check, predicates))
+	if out.result != policy.Pass || check.Deny == nil {
+		return out
+	}
+	out.and(denied(check, predicates))
+	for i := 0; i < len(predicates) && out.result == policy.Pass; i++ {
+		out.and(undenied(check, i, ask, predicates))
 	}
 	return out
+}
+
+// undenied judges the attestation at a position by the signers whose own statements the deny
+// condition lets pass, so that the statement of one required signer does not replace another's.
+func undenied(check *policy.Check, at int, ask answers, predicates [][]any) judgement {
+	a := &check.Attestations[at]
+	out := judgement{result: policy.Pass}
+	var reasons []policy.Reason
+	for i := range a.Signers {
+		out.and(requirement(&a.Signers[i], check.StatementQuestion(a), func(q policy.Question) answer {
+			own := agreement{condition: a.Condition, path: a.Path, denies: true, latest: a.LatestDecides}
+			kept := own.apply(ask(q))
+			choices := slices.Clone(predicates)
+			choices[at] = own.agreed.contents(a.LatestDecides)
+			if len(kept.Facts) > 0 {
+				if one := denied(check, choices); one.result != policy.Pass {
+					reasons = one.reasons
+					kept.Facts, kept.disagreed = nil, true
+				}
+			}
+			return kept
+		}))
+	}
+	if out.result != policy.Pass {
+		return judgement{result: out.result, reasons: append(reasons, out.reasons...)}
+	}
+	return judgement{result: policy.Pass}
 }
 
 // Contradicted reports whether verified statements about the digest do not meet the policy. The
@@ -39,6 +71,39 @@ func Contradicted(own policy.Decision) bool {
 	return slices.ContainsFunc(own.Reasons, func(r policy.Reason) bool {
 		return r.Code == policy.ConditionFailed || r.Code == policy.Denied && own.Check.Judge == nil
 	})
+}
+
+// MayContradict reports whether statements about a platform do not meet conditions, or meet the deny
+// condition, unlike those found about its index in their place; or may, since they could not be
+// read.
+func MayContradict(check *policy.Check, own, index policy.Answers, above []verify.Fact) bool {
+	reads := check.Deny != nil || slices.ContainsFunc(check.Attestations, func(a policy.Attestation) bool { return a.Condition != nil })
+	if !reads {
+		return false
+	}
+	isUnread := slices.ContainsFunc(check.Questions(), func(q policy.Question) bool {
+		return q.Role != attest.Signature && len(policy.Unread(own(q).Gaps, above)) > 0
+	})
+	return isUnread || Check(check, Nearest(own, index)).Result != policy.Pass
+}
+
+// Nearest returns the answers about the index that lists a platform, with the statements about the
+// platform itself in place of the index's where there are any, or where they could not be read.
+func Nearest(own, index policy.Answers) policy.Answers {
+	return func(q policy.Question) policy.Answer {
+		above, nearer := index(q), policy.Answer{}
+		if q.Role != attest.Signature {
+			nearer = own(q)
+		}
+		unread := policy.Unread(nearer.Gaps, above.Facts)
+		switch {
+		case len(nearer.Facts) > 0:
+			return nearer
+		case len(unread) > 0:
+			return policy.Answer{Gaps: unread}
+		}
+		return above
+	}
 }
 
 // attestation judges one: signers count only by statements that the condition
@@ -155,7 +220,10 @@ func (g *agreement) keep(d dated) {
 }
 
 func (g *agreement) miss(fact verify.Fact, why string) {
-	where := fact.Origin.String()
+	where, next := fact.Origin.String(), hint.ReadStatement
+	if fact.Format == attest.Notation {
+		next = hint.ReadDocument
+	}
 	for _, m := range g.misses {
 		if m.Where == where && m.Message == why {
 			return
@@ -163,7 +231,7 @@ func (g *agreement) miss(fact verify.Fact, why string) {
 	}
 	g.misses = append(g.misses, policy.Reason{
 		Code: policy.ConditionFailed, Path: g.path, Message: why, Where: where,
-		Hint: hint.ReadStatement,
+		Hint: next,
 	})
 }
 

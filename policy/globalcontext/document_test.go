@@ -151,7 +151,7 @@ func projections(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// TestCompileAccepts: what is next to what is refused.
+// TestCompileAccepts: documents that are close to refused ones.
 func TestCompileAccepts(t *testing.T) {
 	const call = "apiCall: {service: {url: 'https://a.example'}"
 	for name, spec := range map[string]string{

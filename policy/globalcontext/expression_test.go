@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// TestExpressions: expressions in CEL read entries by both spellings, and what is
-// not known is neither true nor false.
+// TestExpressions: expressions in CEL read entries by both spellings, and an unknown
+// value is neither true nor false.
 func TestExpressions(t *testing.T) {
 	env, err := cel.NewEnv(cel.Options{GlobalContext: true})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestExpressions(t *testing.T) {
 		{"the objects", `globalContext.Get("things").exists(o, o.metadata.name == "b" && o.spec.replicas + 1 == 3)`, true, true},
 		{"the other spelling", `globalContext.get("things").size() == 3`, false, true},
 		{"a projection", `"a" in globalContext.Get("things", "names")`, true, true},
-		{"a projection without what is asked", `"c" in globalContext.Get("things", "names")`, false, true},
+		{"a projection without that value", `"c" in globalContext.Get("things", "names")`, false, true},
 		{"a projection without a value", `globalContext.Get("things", "none") == null`, false, false},
 		{"a projection that is not there", `globalContext.Get("things", "x") == null`, false, false},
 		{"an entry that is not there", `globalContext.Get("others", "").size() == 0`, false, false},

@@ -53,7 +53,7 @@ func put(t testing.TB, s *globalcontext.Store, e *globalcontext.Entry) {
 	}
 }
 
-// why is what a reader is told: a value, or the reason that there is none.
+// why is the result of a read: a value, or the reason that there is none.
 func why(s *globalcontext.Store, name, projection string) any {
 	value, err := s.Get(name, projection)
 	if err == nil {
@@ -106,7 +106,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnown(t *testing.T) {
+func TestUnknownValues(t *testing.T) {
 	broken := errors.New("connection refused")
 	for _, row := range []struct {
 		name string
@@ -141,7 +141,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			_ = s.Answer("things", hash, []any{"new"})
 			c.pass(time.Hour)
 		}, []any{"new"}},
-		{"a call is not made again, and nobody says so", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}", func(s *globalcontext.Store, c *clock, hash string) {
+		{"a call is not made again, without an error", "apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}", func(s *globalcontext.Store, c *clock, hash string) {
 			_ = s.Answer("things", hash, []any{})
 			c.pass(globalcontext.MaxOutage + time.Minute + 1)
 		}, globalcontext.ErrStale},
@@ -161,7 +161,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			s.Fail("things", hash, broken)
 			c.pass(globalcontext.MaxOutage + 1)
 		}, globalcontext.ErrStale},
-		{"what it was before is too large", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+		{"its previous version is too large", pods, func(s *globalcontext.Store, _ *clock, hash string) {
 			_ = s.Answer("things", hash, []any{})
 			s.Fail("things", "other", globalcontext.ErrTooLarge)
 			s.Fail("others", hash, globalcontext.ErrTooLarge)
@@ -172,7 +172,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 				panic("it is kept")
 			}
 		}, globalcontext.ErrTooLarge},
-		{"its document is broken, and who read it before goes on", pods, func(s *globalcontext.Store, _ *clock, hash string) {
+		{"its document is broken, and a reader of the previous one goes on", pods, func(s *globalcontext.Store, _ *clock, hash string) {
 			s.Break("things", broken)
 			_ = s.Answer("things", hash, []any{})
 			s.Fail("things", hash, globalcontext.ErrTooLarge)
@@ -195,7 +195,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			_ = s.Answer("things", hash, []any{})
 			s.Remove("things")
 		}, globalcontext.ErrAbsent},
-		{"an answer for what it was before", pods, func(s *globalcontext.Store, _ *clock, _ string) {
+		{"an answer for its previous version", pods, func(s *globalcontext.Store, _ *clock, _ string) {
 			_ = s.Answer("things", "other", []any{})
 			s.Fail("things", "other", broken)
 		}, globalcontext.ErrNotRead},
@@ -205,7 +205,7 @@ func TestWhatIsNotKnown(t *testing.T) {
 			e := entry(t, row.spec)
 			put(t, s, e)
 			row.do(s, c, e.Hash)
-			put(t, s, e) // again: it changes nothing, but for what was gone or broken
+			put(t, s, e) // again: it changes nothing, unless the entry was gone or broken
 			if ended, ok := row.want.(error); ok && (errors.Is(ended, globalcontext.ErrBroken) || errors.Is(ended, globalcontext.ErrAbsent)) {
 				s, c = newStore()
 				put(t, s, e)
@@ -221,8 +221,8 @@ func TestWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestAnotherDocument: what an entry stood for is not what it stands for after a
-// change.
+// TestAnotherDocument: the value of an entry is not kept after the document
+// changes.
 func TestAnotherDocument(t *testing.T) {
 	s, _ := newStore()
 	before, after := entry(t, pods), entry(t, "kubernetesResource: {version: v1, resource: nodes}")
@@ -254,7 +254,7 @@ func TestBounds(t *testing.T) {
 	if kept != globalcontext.MaxValues/globalcontext.MaxValue {
 		t.Errorf("%d values of %d bytes are kept", kept, len(third))
 	}
-	// What is replaced or taken away is room again.
+	// Replaced and removed values free their room.
 	e := named(t, "e0")
 	if err := s.Answer("e0", e.Hash, third); err != nil {
 		t.Error(err)
@@ -300,7 +300,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLargestValues: what is as large as may be is kept, and not a byte more.
+// TestLargestValues: a value of the largest size is kept, and not a byte more.
 func TestLargestValues(t *testing.T) {
 	s, _ := newStore()
 	largest := strings.Repeat("a", globalcontext.MaxValue-2)
@@ -328,8 +328,8 @@ func TestLargestValues(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: what is answered for an entry that is another one by then is
-// forgotten.
+// TestChangedMeanwhile: an answer for an entry that was replaced meanwhile is
+// dropped.
 func TestChangedMeanwhile(t *testing.T) {
 	other := named(t, "things")
 	for _, row := range []struct {
@@ -368,7 +368,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestStateAndAge: what operators are told, which is more than rules are.
+// TestStateAndAge: operators get more than rules do.
 func TestStateAndAge(t *testing.T) {
 	s, c := newStore()
 	refused := errors.New("connection refused")

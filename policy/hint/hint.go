@@ -9,10 +9,12 @@ func Of[C ~string](code C) string { return byCode[string(code)] }
 // Hints for one cause, in place of the code's.
 const (
 	FewerImages       = "retry, name fewer images together, or allow more time (--timeout)"
-	SmallerObject     = "make the object smaller, or ask who wrote the policy"
+	SmallerObject     = "make the object smaller, or ask the author of the policy"
 	FewerStale        = "remove stale attestations from the registry"
-	ReadStatement     = "read the statement with: cosign download attestation"
+	ReadStatement     = "read the statement with: cosign download attestation IMAGE@DIGEST"
+	ReadDocument      = "read the document: oras discover IMAGE@DIGEST lists it, oras pull downloads it by its digest"
 	NameAttestors     = "name attestors, or say required: false if only the digest matters"
+	ChangeDocument    = "change the document as the rule requires"
 	CorrectExpression = "correct the policy's expression"
 	CorrectMutation   = "correct the mutation rules that match it, or write the object as they would leave it"
 
@@ -66,7 +68,7 @@ var byCode = map[string]string{
 	"not-mirrored":         "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
 	"no-mirror":            "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
 	"mirror-differs":       "bring the mirror up to date, or name the image by digest; the digest that counts was used",
-	"stale":                "bring the registry back, or mirror the image; cached verifications are used for as long as the policy allows (quaymaster.dev/stale-if-error)",
+	"stale":                "restore the registry, or mirror the image; cached verifications are used for as long as the policy allows (quaymaster.dev/stale-if-error)",
 	"no-pull-secret":       "create the Secret in the object's namespace, or take it from the mapping's pull secrets",
 	"internal-error":       "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	"malformed-reference":  "write the image as [registry/]repository[:tag][@digest]",

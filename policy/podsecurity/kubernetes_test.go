@@ -93,7 +93,7 @@ func everywhere(control string) []podsecurity.Exclusion {
 }
 
 // TestKubernetesPods: Kubernetes' good pods meet their standard, and its bad ones
-// do not, for their reason, with a field that says where; without that control
+// do not, for their reason, with the path of the field; without that control
 // nothing else is wrong with them.
 func TestKubernetesPods(t *testing.T) {
 	standards := map[string]*podsecurity.Standard{}
@@ -136,7 +136,7 @@ func TestKubernetesPods(t *testing.T) {
 }
 
 // TestEveryCheckHasAControl: a check that comes with a newer Kubernetes needs a
-// control, or nobody could exclude it.
+// control, or it could not be excluded.
 func TestEveryCheckHasAControl(t *testing.T) {
 	for _, c := range upstream.DefaultChecks() {
 		if podsecurity.ControlOf(string(c.ID)) == "" {

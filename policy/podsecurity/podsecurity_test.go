@@ -59,7 +59,7 @@ func TestExclusions(t *testing.T) {
 		name     string
 		pod      string
 		exclude  exclude
-		violated []string // what is left; the twin of a row has one thing different
+		violated []string // the rest; the twin of a row has one thing different
 	}{
 		{"nothing is wrong", strict, nil, nil},
 		{"nothing is excluded", change(t, inWeb, escalates), nil, []string{"allowPrivilegeEscalation", "capabilities_baseline", "capabilities_restricted"}},
@@ -131,7 +131,7 @@ func TestExclusions(t *testing.T) {
 			if ids := violated(got); !slices.Equal(ids, row.violated) {
 				t.Errorf("violated %q, want %q: %s", ids, row.violated, got.Message("r"))
 			}
-			// An exception says the same as the policy.
+			// An exception excludes the same as the policy.
 			more, err := podsecurity.CompileExclusions(row.exclude, "spec.podSecurity")
 			if err != nil {
 				t.Fatal(err)
@@ -197,12 +197,12 @@ func TestExcludedFields(t *testing.T) {
 		{"the pod runs as root, and is excluded without its containers", asRoot, of("Running as Non-root", "", ""), "runAsNonRoot"},
 		{"a process of the host", host, of("HostProcess", web, ""), ""},
 		{"a process of the host, of another image", host, of("HostProcess", "proxy", ""), "windowsHostProcess"},
-		{"a process of the host, in a pod that says nothing", bare, of("HostProcess", web, ""), "runAsNonRoot runAsUser seccompProfile_restricted"},
-		{"a user, in a pod that says nothing", bare, of("Running as Non-root user", web, ""), "windowsHostProcess runAsNonRoot seccompProfile_restricted"},
+		{"a process of the host, in a pod without settings", bare, of("HostProcess", web, ""), "runAsNonRoot runAsUser seccompProfile_restricted"},
+		{"a user, in a pod without settings", bare, of("Running as Non-root user", web, ""), "windowsHostProcess runAsNonRoot seccompProfile_restricted"},
 		{"no security context: the field is missing, whatever the value", without, of("Privilege Escalation", "proxy", escalation, "true"), "capabilities_restricted"},
 		{"a security context without the field: its value is nil", silent, of("Privilege Escalation", "proxy", escalation, "nil"), ""},
 		{"and no other", silent, of("Privilege Escalation", "proxy", escalation, "true"), "allowPrivilegeEscalation"},
-		{"what is dropped has a value", drops, of("Capabilities", web, drop, "NET_*"), ""},
+		{"a dropped capability has a value", drops, of("Capabilities", web, drop, "NET_*"), ""},
 		{"and no other", drops, of("Capabilities", web, drop, "ALL"), "capabilities_restricted"},
 	} {
 		got, err := compile(t, "restricted", "latest", row.exclude).Check(pod(t, row.pod))
@@ -231,7 +231,7 @@ func TestViolationWithoutFields(t *testing.T) {
 	}
 }
 
-// TestImages: those of a violation are told in full, and one that is none as it is written.
+// TestImages: those of a violation are listed in full, and an invalid one as it is written.
 func TestImages(t *testing.T) {
 	text := change(t, "&safe {allowPrivilegeEscalation: false, ", "&safe {", "image: proxy", "image: 'Not an image'")
 	got, err := compile(t, "restricted", "").Check(pod(t, text))
@@ -375,8 +375,8 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadIsAnError: a pod that cannot be read is neither good nor bad.
-func TestWhatCannotBeReadIsAnError(t *testing.T) {
+// TestUnreadablePodIsAnError: a pod that cannot be read is neither good nor bad.
+func TestUnreadablePodIsAnError(t *testing.T) {
 	for _, row := range []struct{ name, metadata, spec string }{
 		{"a text for a bool", `{}`, `{"hostNetwork": "true"}`},
 		{"an object for a list", `{}`, `{"containers": {"a": {}}}`},
@@ -402,17 +402,17 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotRead: of a pod that cannot be read nobody asks where nothing is forbidden, and
-// what says nothing of security is not looked at.
-func TestWhatIsNotRead(t *testing.T) {
+// TestFieldsNotRead: an unreadable pod is no error if the level allows everything, and fields
+// without an effect on security are not read.
+func TestFieldsNotRead(t *testing.T) {
 	for _, row := range []struct {
 		reason, level, spec string
 		good                bool
 	}{
 		{"a bool, where all is allowed", "privileged", `{"hostNetwork": "true"}`, true},
 		{"a bool, where not all is", "baseline", `{"hostNetwork": "true"}`, false},
-		{"what a container is told", "baseline", `{"containers": [{"name": "a", "env": 7}]}`, true},
-		{"what a container listens to", "baseline", `{"containers": [{"name": "a", "ports": 7}]}`, false},
+		{"a container's environment", "baseline", `{"containers": [{"name": "a", "env": 7}]}`, true},
+		{"a container's ports", "baseline", `{"containers": [{"name": "a", "ports": 7}]}`, false},
 	} {
 		var spec map[string]any
 		if err := json.Unmarshal([]byte(row.spec), &spec); err != nil {

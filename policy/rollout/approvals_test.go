@@ -37,7 +37,7 @@ spec: {rules: [a]}
 status: {ready: true}
 `
 
-// TestReadVersion: a version is what a document says the policy does, and nothing else.
+// TestReadVersion: a version covers the behaviour of the policy, and nothing else.
 func TestReadVersion(t *testing.T) {
 	v := read(t, enforcing(), document)
 	if v.ID != "ClusterPolicy/signed" || !v.Enforcing || v.Accepted || len(v.Hash) != 64 {
@@ -54,7 +54,7 @@ func TestReadVersion(t *testing.T) {
 		{`"7"`, `"8"`, true, "the API server's version"},
 		{"ready: true", "ready: false", true, "the status"},
 		{"last-applied-configuration: x", "last-applied-configuration: y", true, "what kubectl notes"},
-		{"stale-if-error: 1h", "stale-if-error: 1h, quaymaster.dev/guard: accepted", true, "that somebody accepts it"},
+		{"stale-if-error: 1h", "stale-if-error: 1h, quaymaster.dev/guard: accepted", true, "the accepting annotation"},
 		{"stale-if-error: 1h", "stale-if-error: 1h, quaymaster.dev/guard: later", true, "another word"},
 	} {
 		other := read(t, enforcing(), strings.Replace(document, c.before, c.after, 1))
@@ -69,7 +69,7 @@ func TestReadVersion(t *testing.T) {
 		t.Errorf("kept is %s", v.Text)
 	}
 	if again := read(t, enforcing(), string(v.Text)); again.Hash != v.Hash {
-		t.Error("what is kept is another version")
+		t.Error("the kept text is another version")
 	}
 	for written, want := range map[string]time.Time{`"2026-03-01T12:00:00Z"`: day, "null": {}, "yesterday": {}} {
 		made := read(t, enforcing(), strings.Replace(document, "uid: u", "uid: u, creationTimestamp: "+written, 1))
@@ -84,7 +84,7 @@ func TestReadVersion(t *testing.T) {
 	}{
 		{&policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{rule{}}}, false, "it audits"},
 		{&policy.Policy{}, false, "it has no rule that denies"},
-		{&policy.Policy{Problems: policy.Problems{Broken: errors.New("x")}}, true, "it is broken, and denies what it names"},
+		{&policy.Policy{Problems: policy.Problems{Broken: errors.New("x")}}, true, "it is broken, and denies the objects it names"},
 	} {
 		if got := rollout.Enforces(c.p); got != c.want {
 			t.Errorf("%s: %t", c.reason, got)
@@ -104,7 +104,7 @@ func version(id, hash string) rollout.Version {
 	return rollout.Version{ID: id, Hash: hash, Enforcing: true, Text: []byte(`{"hash":"` + hash + `"}`)}
 }
 
-// TestStanding: nothing is weakened because a newer version waits, or because nobody knows.
+// TestStanding: no policy is weakened by a pending newer version, or by a missing record.
 func TestStanding(t *testing.T) {
 	known := rollout.New(version("a", "1"), rollout.Version{ID: "audits", Hash: "1"}, rollout.Version{ID: "textless", Hash: "1", Enforcing: true})
 	accepted, loosened := version("a", "2"), version("a", "2")
@@ -116,12 +116,12 @@ func TestStanding(t *testing.T) {
 		reason    string
 	}{
 		{known, version("a", "1"), rollout.Itself, "approved"},
-		{known, version("a", "2"), rollout.Previous, "a change: what was approved stays"},
-		{known, accepted, rollout.Itself, "a change that somebody accepts"},
+		{known, version("a", "2"), rollout.Previous, "a change: the approved version stays"},
+		{known, accepted, rollout.Itself, "an accepted change"},
 		{known, loosened, rollout.Itself, "its author has it audit"},
 		{known, version("new", "1"), rollout.Audited, "a new one"},
 		{known, version("audits", "2"), rollout.Audited, "one that only audited before"},
-		{known, version("textless", "2"), rollout.Itself, "nobody knows what was in force: the new one is"},
+		{known, version("textless", "2"), rollout.Itself, "the previous text is unknown: the new one is active"},
 		{nil, version("new", "1"), rollout.Itself, "nothing is known"},
 		{rollout.New(), version("new", "1"), rollout.Audited, "there was nothing when the guard began"},
 	} {
@@ -134,7 +134,7 @@ func TestStanding(t *testing.T) {
 // day is any time.
 var day = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestNameIsUsedAgain: what was approved comes back with what follows upon it at once, and
+// TestNameIsUsedAgain: an approved version is restored with a change that follows at once, and
 // not with a policy that has its name long after.
 func TestNameIsUsedAgain(t *testing.T) {
 	made := func(hash string, after time.Duration) rollout.Version {
@@ -166,12 +166,12 @@ func TestNameIsUsedAgain(t *testing.T) {
 		{"it was there all the time, and not seen", gone, made("2", -time.Hour), time.Hour, rollout.Previous, rollout.Previous},
 		{"its name is used again", gone, made("2", time.Hour), time.Hour, rollout.Audited, rollout.Audited},
 		{"the same comes back", gone, made("1", time.Hour), time.Hour, rollout.Itself, rollout.Itself},
-		{"its name is used again, and somebody accepts it", gone, accepted, time.Hour, rollout.Itself, rollout.Itself},
+		{"its name is used again, and it is accepted", gone, accepted, time.Hour, rollout.Itself, rollout.Itself},
 		{"its name is used again, and it audits", gone, loosened, time.Hour, rollout.Itself, rollout.Itself},
 		{"of a folder, at once", gone, version("a", "2"), grace, rollout.Previous, rollout.Previous},
 		{"of a folder, later", gone, version("a", "2"), grace + time.Second, rollout.Audited, rollout.Audited},
-		{"it went, and nobody knows what it said", rollout.New(textless).There(day), made("2", time.Hour), time.Hour, rollout.Audited, rollout.Audited},
-		{"it is replaced by force, and nobody knows what it said", rollout.New(textless).There(day), made("2", time.Second), time.Second, rollout.Itself, rollout.Itself},
+		{"it went, and its text is unknown", rollout.New(textless).There(day), made("2", time.Hour), time.Hour, rollout.Audited, rollout.Audited},
+		{"it is replaced by force, and its text is unknown", rollout.New(textless).There(day), made("2", time.Second), time.Second, rollout.Itself, rollout.Itself},
 		{"an earlier version noted that it went", earlier, made("2", time.Second), time.Second, rollout.Audited, rollout.Audited},
 		{"an earlier version noted it, and the same comes back", earlier, made("1", time.Second), time.Second, rollout.Itself, rollout.Itself},
 	} {
@@ -183,13 +183,13 @@ func TestNameIsUsedAgain(t *testing.T) {
 		if got := noted.Of(c.v, now.Add(24*time.Hour)); got != c.next {
 			t.Errorf("%s: %s once it is noted, want %s", c.reason, got, c.next)
 		}
-		// What is approved then is what counts, and not what had its name before.
+		// A version approved then applies, not the one that had its name before.
 		later := made("3", 48*time.Hour)
 		if got := noted.Approve(made("2", 0)).Of(later, now); got != rollout.Previous {
-			t.Errorf("%s: a change of what was approved is %s", c.reason, got)
+			t.Errorf("%s: a change of the approved version is %s", c.reason, got)
 		}
 		if got := noted.Of(version("a", "1"), now); got != rollout.Itself {
-			t.Errorf("%s: what was approved is %s", c.reason, got)
+			t.Errorf("%s: the approved version is %s", c.reason, got)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
-// TestDecodeRefuses: what is damaged, or of a later version, is refused.
+// TestDecodeRefuses: damaged data, and data of a later version, are refused.
 func TestDecodeRefuses(t *testing.T) {
 	const good = `{"version":1,"policies":{"a":{"hash":"1"}}}`
 	if _, err := rollout.Decode(zipped(good)); err != nil {

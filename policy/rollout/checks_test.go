@@ -20,7 +20,7 @@ func TestApprovalsOfNothing(t *testing.T) {
 		t.Error("it is another one")
 	}
 	if before, known := rollout.New(version("a", "1")).Before("a"); !known || before.Hash != "1" {
-		t.Errorf("what was approved is not known: %+v", before)
+		t.Errorf("the approved version is not known: %+v", before)
 	}
 }
 
@@ -47,8 +47,8 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestTextsThatNobodyNeeds: of what only audited nothing is kept that could come back.
-func TestTextsThatNobodyNeeds(t *testing.T) {
+// TestUnneededTexts: of what only audited nothing is kept that could come back.
+func TestUnneededTexts(t *testing.T) {
 	for enforcing, kept := range map[bool]bool{true: true, false: false} {
 		v := version("a", "1")
 		v.Enforcing = enforcing
@@ -79,7 +79,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestDecodeBounds: the last that is read, and what is damaged where it hardly shows.
+// TestDecodeBounds: the largest data that is read, and damage that is hard to detect.
 func TestDecodeBounds(t *testing.T) {
 	const most = 64 << 20
 	good := `{"version":1,"policies":{"a":{"hash":"1"}}}`
@@ -116,7 +116,7 @@ func TestReadNames(t *testing.T) {
 		{"another name", "name: a", "name: c", false},
 		{"another namespace", "namespace: b", "namespace: c", false},
 		{"an annotation", "namespace: b", "namespace: b, annotations: {x: y}", false},
-		{"that somebody accepts it", "namespace: b", "namespace: b, annotations: {" + rollout.Annotation + ": accepted}", true},
+		{"the accepting annotation", "namespace: b", "namespace: b, annotations: {" + rollout.Annotation + ": accepted}", true},
 	} {
 		if other := read(t, enforcing(), strings.Replace(plain, c.before, c.after, 1)); (other.Hash == v.Hash) != c.same {
 			t.Errorf("%s: the same %t", c.reason, other.Hash == v.Hash)

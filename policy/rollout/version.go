@@ -12,11 +12,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
 )
 
 // The annotation by which a policy comes into force untried.
 const (
-	Annotation = "quaymaster.dev/guard"
+	Annotation = document.GuardAnnotation
 	Accepted   = "accepted"
 )
 

@@ -26,10 +26,10 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 	now := *subject
 	for _, i := range s.mutations.of(subject) {
 		m := &s.mutations.all[i]
-		if first.done(m.policy) {
+		result := policy.RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: policy.MutateRule, Action: m.policy.EffectOf("")}
+		if first.done(&result) {
 			continue
 		}
-		result := policy.RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: policy.MutateRule, Action: m.policy.EffectOf("")}
 		e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now)
 		mutated := m.rule.Mutate(ctx, policy.Case{Subject: &now, Find: find(&now)})
 		if !record(&result, mutated.Result, mutated.Reasons) {
@@ -44,7 +44,7 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 			result.Changed = true
 		}
 		result.Properties = mutated.Properties
-		first.applied(m.policy, &result)
+		first.applied(&result)
 		results = append(results, result)
 	}
 	return changed, results
@@ -60,16 +60,11 @@ func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy
 	if len(s.validations.all) == 0 {
 		return nil
 	}
-	var (
-		results []policy.RuleResult
-		first   firstOnly
-	)
+	var results []policy.RuleResult
+	var first firstOnly
 	rules := s.validations.of(subject)
 	for n, i := range rules {
 		v := &s.validations.all[i]
-		if first.done(v.policy) {
-			continue
-		}
 		result := policy.RuleResult{Policy: v.policy, Rule: v.rule.Name(), Kind: policy.ValidateRule}
 		e, exempt := s.exceptedObject(ctx, v.policy, result.Rule, subject)
 		validated := v.rule.Validate(ctx, policy.Case{Subject: subject, Find: find, Exempt: exempt})
@@ -77,11 +72,14 @@ func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy
 			continue
 		}
 		result.Action, result.AuditAnnotations, result.Properties = v.policy.EffectOf(validated.Action), validated.AuditAnnotations, validated.Properties
+		if first.done(&result) {
+			continue
+		}
 		if e != nil {
 			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
 		}
 		if !validated.Doubtful {
-			first.applied(v.policy, &result)
+			first.applied(&result)
 		}
 		if results == nil {
 			results = make([]policy.RuleResult, 0, min(len(rules)-n, roomForResults))
@@ -126,17 +124,22 @@ func record(r *policy.RuleResult, result policy.Result, reasons []policy.Reason)
 	return true
 }
 
-// firstOnly records the policies that have already applied one rule.
-type firstOnly struct{ over []*policy.Policy }
+// firstOnly holds results that end their policies, for rules that deny or for those that do not.
+type firstOnly struct{ over []policy.RuleResult }
 
-func (f *firstOnly) done(p *policy.Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
+func (f *firstOnly) done(of *policy.RuleResult) bool {
+	ends := func(r policy.RuleResult) bool {
+		return r.Policy == of.Policy && r.Action.Admits() == of.Action.Admits()
+	}
+	return of.Policy.FirstRuleOnly && slices.ContainsFunc(f.over, ends)
+}
 
 // applied records a policy whose rule has a result. A rule that could not be evaluated has none.
 // One that passes and may not apply is not recorded either: the author of the object could
 // otherwise choose the policy's rule.
-func (f *firstOnly) applied(p *policy.Policy, r *policy.RuleResult) {
-	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != policy.Indeterminate {
-		f.over = append(f.over, p)
+func (f *firstOnly) applied(r *policy.RuleResult) {
+	if r.Policy.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != policy.Indeterminate {
+		f.over = append(f.over, *r)
 	}
 }
 

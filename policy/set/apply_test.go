@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// ruling is a rule about objects that says what it is told to.
+// ruling is a rule about objects that returns a fixed result.
 type ruling struct {
 	name    string
 	kinds   []string
@@ -65,7 +65,7 @@ func configMap(namespace string, data map[string]any) *policy.Subject {
 
 func none([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
 
-// TestValidate: which rules are asked, and what becomes of what they say.
+// TestValidate: which rules are evaluated, and how their results are reported.
 func TestValidate(t *testing.T) {
 	for _, row := range []struct {
 		reason    string
@@ -78,7 +78,7 @@ func TestValidate(t *testing.T) {
 		{"another kind is not asked about", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"Secret"}, says: violated("no")}}}}, "shop", nil},
 		{"a pattern for kinds means all", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"*"}, says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
 		{"a rule that names no kind is asked", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
-		{"one that does not speak of it is not told", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a"}}}}, "shop", nil},
+		{"one that does not apply is not reported", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a"}}}}, "shop", nil},
 		{"a condition leaves it alone", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}}}}, "shop", []policy.Result{policy.Skipped}},
 		{"a policy of another namespace", policy.Policy{Namespace: "bank", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", nil},
 		{"a policy of its own", policy.Policy{Namespace: "shop", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
@@ -86,13 +86,22 @@ func TestValidate(t *testing.T) {
 		{"or the first that applies", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
 		}}}, "shop", []policy.Result{policy.Skipped, policy.Pass}},
+		{"one under audit ends no rule that denies", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
+		}}}, "shop", []policy.Result{policy.Pass, policy.Fail}},
+		{"and one that denies ends no audit", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Action: policy.Enforce}}, ruling{name: "b", says: policy.Validated{Result: policy.Fail, Action: policy.Audit}},
+		}}}, "shop", []policy.Result{policy.Pass, policy.Fail}},
+		{"but the next one under audit", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Action: policy.Audit}}, ruling{name: "b", says: policy.Validated{Result: policy.Fail, Action: policy.Warn}},
+		}}}, "shop", []policy.Result{policy.Pass}},
 		{"one that may not apply has not, and the next has", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
 		}}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
 		{"one that could not be evaluated has not applied", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Indeterminate, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
 		}}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
-		{"a word that nobody knows could not be evaluated", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}}, "shop", []policy.Result{policy.Indeterminate}},
+		{"an unknown result could not be evaluated", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}}, "shop", []policy.Result{policy.Indeterminate}},
 	} {
 		row.policy.Kind, row.policy.Name = "ClusterPolicy", "p"
 		var got []policy.Result
@@ -112,23 +121,23 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestANamespaceIsNotItsOwn: what the policies of a namespace say of the Namespace is not
-// asked, or who may write them would label it when somebody else changes it, or keep it from
-// being deleted. Those of the cluster are asked about it, and its own about what is in it.
+// TestANamespaceIsNotItsOwn: the policies of a namespace are not evaluated for the Namespace, or
+// their authors could label it when another user changes it, or prevent its
+// deletion. Cluster policies are evaluated for it, and its own for the objects in it.
 func TestANamespaceIsNotItsOwn(t *testing.T) {
 	labels := func(object map[string]any) map[string]any {
 		return map[string]any{"kind": object["kind"], "labelled": true}
 	}
 	rule := ruling{name: "a", says: violated("no"), changes: labels}
 	passes := ruling{name: "a", says: policy.Validated{Result: policy.Pass}, changes: labels}
-	image := told{plans: always(policy.RulePlan{Skip: "whatever"}, false)}
+	image := fixed{plans: always(policy.RulePlan{Skip: "whatever"}, false)}
 	for _, row := range []struct {
 		reason                string
 		group, kind, own      string
 		namespaced, spokenFor bool
 	}{
 		{"the Namespace itself", "", "Namespace", "shop", true, false},
-		{"what is in it", "", "ConfigMap", "shop", true, true},
+		{"an object in it", "", "ConfigMap", "shop", true, true},
 		{"a kind of that name that is in it", "example.com", "Namespace", "shop", true, true},
 		{"the Namespace, by a policy of the cluster", "", "Namespace", "", true, true},
 	} {
@@ -151,7 +160,7 @@ func TestANamespaceIsNotItsOwn(t *testing.T) {
 			"may change it":       set.MayMutate(s),
 			"may judge it":        set.MayValidate(s),
 			"has it as a trigger": set.HasDownstream(s),
-			"wants to know who":   set.NeedsRequester(s),
+			"needs the user":      set.NeedsRequester(s),
 		} {
 			if is != row.spokenFor {
 				t.Errorf("%s: %s: %t", row.reason, what, is)
@@ -160,7 +169,7 @@ func TestANamespaceIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// TestMutateInOrder: each mutation sees what the ones before made, and one that
+// TestMutateInOrder: each mutation gets the object as changed by the previous ones, and one that
 // could not be evaluated changes nothing.
 func TestMutateInOrder(t *testing.T) {
 	add := func(key, from string) func(map[string]any) map[string]any {
@@ -265,7 +274,7 @@ func TestExceptedMutation(t *testing.T) {
 	}
 }
 
-// TestMay: what brings no image is asked about only where a rule may speak of it.
+// TestMay: objects without images are evaluated only where a rule may match them.
 func TestMay(t *testing.T) {
 	targeting := func(target policy.Target) *set.Set {
 		return setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{targeted{target: target}}}})

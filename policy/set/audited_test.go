@@ -35,9 +35,9 @@ func TestAudited(t *testing.T) {
 		auditsOnly bool
 	}{
 		{"enforcing", policy.Enforce, policy.Audit, "the setting", true},
-		{"an action that nobody knows enforces", "odd", policy.Audit, "the setting", true},
+		{"an unknown action enforces", "odd", policy.Audit, "the setting", true},
 		{"warning", policy.Warn, policy.Warn, "the setting", true},
-		{"nobody has it audit", policy.Enforce, policy.Enforce, "", false},
+		{"no cause of an audit", policy.Enforce, policy.Enforce, "", false},
 	} {
 		own := &policy.Policy{Kind: "Test", Name: "p", Hash: "h", Rules: []policy.Rule{enforcing{c.own}}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{enforcing{c.own}}}}
 		made := policy.Audited(own, c.by)
@@ -66,6 +66,6 @@ func TestAudited(t *testing.T) {
 		}
 	}
 	if first := policy.Audited(&policy.Policy{}, "one"); policy.Audited(first, "two").AuditedBy != "one" {
-		t.Error("who was first is not told")
+		t.Error("the first cause is not reported")
 	}
 }

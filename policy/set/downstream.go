@@ -23,17 +23,15 @@ func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy
 	if len(s.generations.all) == 0 {
 		return nil
 	}
-	var (
-		results []GenerateResult
-		first   firstOnly
-	)
+	var results []GenerateResult
+	var first firstOnly
 	for _, i := range s.generations.of(subject) {
 		g := &s.generations.all[i]
-		if first.done(g.policy) {
-			continue
-		}
 		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: policy.GenerateRule},
 			NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
+		if first.done(&result.RuleResult) {
+			continue
+		}
 		generated := g.rule.Generate(ctx, policy.Case{Subject: subject, Find: find})
 		if !record(&result.RuleResult, generated.Result, generated.Reasons) {
 			continue
@@ -43,7 +41,7 @@ func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy
 		} else if result.Ruling.Result == policy.Pass {
 			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
 		}
-		first.applied(g.policy, &result.RuleResult)
+		first.applied(&result.RuleResult)
 		results = append(results, result)
 	}
 	return results
@@ -70,19 +68,17 @@ func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find pol
 	if len(s.alterations.all) == 0 {
 		return nil
 	}
-	var (
-		results []AlterResult
-		first   firstOnly
-	)
+	var results []AlterResult
+	var first firstOnly
 	about := policy.Case{Subject: subject, Find: find}
 	for _, i := range s.alterations.of(subject) {
 		a := &s.alterations.all[i]
-		if first.done(a.policy) {
-			continue
-		}
 		result := AlterResult{
 			RuleResult:     policy.RuleResult{Policy: a.policy, Rule: a.rule.Name(), Kind: policy.AlterRule},
 			OnPolicyChange: a.rule.OnPolicyChange(), SkipGenerated: a.rule.SkipGenerated(), NeedsRequester: a.rule.NeedsRequester(),
+		}
+		if first.done(&result.RuleResult) {
+			continue
 		}
 		selected := a.rule.Existing(ctx, about)
 		if !record(&result.RuleResult, selected.Result, selected.Reasons) {
@@ -93,7 +89,7 @@ func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find pol
 		} else if result.Ruling.Result == policy.Pass {
 			result.Selections, result.Alter = selected.Selections, selected.Alter
 		}
-		first.applied(a.policy, &result.RuleResult)
+		first.applied(&result.RuleResult)
 		results = append(results, result)
 	}
 	return results

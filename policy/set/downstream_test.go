@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// making is a rule about other objects that says what it is told to.
+// making is a rule about other objects that returns a fixed result.
 type making struct {
 	name      string
 	targets   []policy.Target
@@ -61,8 +61,8 @@ func namespaceSubject(name string) *policy.Subject {
 	}
 }
 
-// TestRulesAboutOthers: which rules are asked about a trigger, and what becomes of
-// what they say.
+// TestRulesAboutOthers: which rules are evaluated for a trigger, and how their
+// results are reported.
 func TestRulesAboutOthers(t *testing.T) {
 	of := func(name, namespace string, first bool, rules ...making) *policy.Policy {
 		p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Namespace: namespace, Settings: policy.Settings{FirstRuleOnly: first}}
@@ -89,7 +89,7 @@ func TestRulesAboutOthers(t *testing.T) {
 	for name, test := range map[string]struct {
 		policies   []*policy.Policy
 		exceptions []*policy.Exception
-		want       []string // what they say, "rule result"
+		want       []string // "rule result" of each
 		objects    int
 	}{
 		"in the order of the document":          {policies: []*policy.Policy{of("p", "", false, pass("b"), pass("a"))}, want: []string{"b pass", "a pass"}, objects: 2},
@@ -99,7 +99,7 @@ func TestRulesAboutOthers(t *testing.T) {
 		"of its own namespace":                  {policies: []*policy.Policy{of("p", "team", false, pass("a"))}, want: []string{"a pass"}, objects: 1},
 		"the first alone":                       {policies: []*policy.Policy{of("p", "", true, says("s", policy.Skipped), pass("a"), pass("b"))}, want: []string{"s skip", "a pass"}, objects: 1},
 		"silence is none":                       {policies: []*policy.Policy{of("p", "", false, says("a", ""))}},
-		"nothing of what is undecided":          {policies: []*policy.Policy{of("p", "", false, says("a", policy.Indeterminate))}, want: []string{"a indeterminate"}},
+		"nothing of an indeterminate rule":      {policies: []*policy.Policy{of("p", "", false, says("a", policy.Indeterminate))}, want: []string{"a indeterminate"}},
 		"nothing where an exception is":         {policies: []*policy.Policy{of("p", "", false, pass("a"))}, exceptions: []*policy.Exception{excepted}, want: []string{"a skip"}},
 		"something where one has ended":         {policies: []*policy.Policy{of("p", "", false, pass("a"))}, exceptions: []*policy.Exception{&ended}, want: []string{"a pass"}, objects: 1},
 		"what no rule may say is undecided":     {policies: []*policy.Policy{of("p", "", false, says("a", "perhaps"))}, want: []string{"a indeterminate"}},
@@ -142,7 +142,7 @@ func TestRulesAboutOthers(t *testing.T) {
 	}
 }
 
-// TestTriggers: which objects are told of who made them, and which are triggers.
+// TestTriggers: which objects need the requesting user, and which are triggers.
 func TestTriggers(t *testing.T) {
 	target := func(change func(*policy.Target)) []policy.Target {
 		one := policy.Target{Group: "", Version: "v1", Kind: "Namespace"}

@@ -125,8 +125,7 @@ func skipReason(e *policy.Exception) string {
 	return text
 }
 
-// speaking returns the active exceptions that cover the subject and a rule, the narrowest first.
-// An exception that could not be evaluated covers nothing.
+// speaking returns the active exceptions that cover the subject and a rule, the narrowest first. One that could not be evaluated covers nothing.
 func (s *Set) speaking(ctx context.Context, p *policy.Policy, rule string, subject *policy.Subject) []*policy.Exception {
 	var list []*policy.Exception
 	for _, e := range s.exceptions {
@@ -142,6 +141,9 @@ func (s *Set) speaking(ctx context.Context, p *policy.Policy, rule string, subje
 	}
 	return list
 }
+
+// eases reports whether an exception is for controls of the Pod Security Standards, and for no image.
+func eases(e *policy.Exception) bool { return len(e.PodSecurity) > 0 && e.PodSecurity[0].Control != "" }
 
 // called is an image at its place by one of its names.
 type called struct {
@@ -189,7 +191,7 @@ func (s *Set) except(ctx context.Context, m ruleIn, checks []policy.Check, subje
 	if len(checks) == 0 || len(s.exceptions) == 0 {
 		return
 	}
-	speaking := s.speaking(ctx, m.policy, m.rule.Name(), subject)
+	speaking := slices.DeleteFunc(s.speaking(ctx, m.policy, m.rule.Name(), subject), eases)
 	var images []policy.Image
 	for i := range checks {
 		images = append(images, checks[i].Image)
@@ -209,7 +211,7 @@ func (s *Set) except(ctx context.Context, m ruleIn, checks []policy.Check, subje
 // excepted returns the exception that makes the evaluation of a rule unnecessary, or nil: exceptions
 // exempt the object or, unless the rule is about the object as well, each of its images.
 func (s *Set) excepted(ctx context.Context, m ruleIn, subject *policy.Subject, images []policy.Image) *policy.Exception {
-	speaking := s.speaking(ctx, m.policy, m.rule.Name(), subject)
+	speaking := slices.DeleteFunc(s.speaking(ctx, m.policy, m.rule.Name(), subject), eases)
 	if len(speaking) == 0 || speaksOfObject(m.rule) && len(speaking[len(speaking)-1].Images) > 0 {
 		return nil
 	}

@@ -106,6 +106,14 @@ func TestExceptions(t *testing.T) {
 		{"of the object", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{covers: true} })}, "x", "x"},
 		{"of another object", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{} })}, "", ""},
 		{"that cannot be evaluated", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{covers: true, err: errors.New("no")} })}, "", ""},
+		{"of a control of the Pod Security Standards", []*policy.Exception{exception("x", func(e *policy.Exception) { e.PodSecurity = []policy.PodSecurityExemption{{Control: "Capabilities"}} })}, "", ""},
+		{"of a control, beside one of an image", []*policy.Exception{
+			exception("x", func(e *policy.Exception) { e.PodSecurity = []policy.PodSecurityExemption{{Control: "Capabilities"}} }), exception("y", images("registry.test/a:*")),
+		}, "y", ""},
+		{"of an image, which expressions may allow as well", []*policy.Exception{exception("x", func(e *policy.Exception) {
+			e.Images = []string{"registry.test/a:*"}
+			e.PodSecurity = []policy.PodSecurityExemption{{Images: e.Images}}
+		})}, "x", ""},
 	} {
 		base, err := set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}}}})
 		if err != nil {
@@ -164,15 +172,17 @@ func TestExceptionOfRuleThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		reason string
-		images []string
-		open   bool
+		reason   string
+		images   []string
+		controls []policy.PodSecurityExemption
+		open     bool
 	}{
-		{"it covers every image", nil, false},
-		{"it covers each image", []string{"registry.test/*"}, false},
-		{"an image is left", []string{"registry.test/a:*"}, true},
+		{"it covers every image", nil, nil, false},
+		{"it covers each image", []string{"registry.test/*"}, nil, false},
+		{"an image is left", []string{"registry.test/a:*"}, nil, true},
+		{"it covers a control of the Pod Security Standards", nil, []policy.PodSecurityExemption{{Control: "Capabilities"}}, true},
 	} {
-		set, err := base.With(exception("x", func(e *policy.Exception) { e.Images = c.images }))
+		set, err := base.With(exception("x", func(e *policy.Exception) { e.Images, e.PodSecurity = c.images, c.controls }))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestFirstMutationOnly: of a policy whose first rule counts, the second changes nothing;
-// and one that an exception names neither.
+// TestFirstMutationOnly: of a policy with FirstRuleOnly, the second rule changes nothing;
+// and an excepted rule changes nothing either.
 func TestFirstMutationOnly(t *testing.T) {
 	put := func(key string) ruling {
 		return ruling{name: key, says: policy.Validated{Result: policy.Pass}, changes: func(object map[string]any) map[string]any {

@@ -133,7 +133,7 @@ func TestIndexWithoutImages(t *testing.T) {
 	}
 }
 
-// unselective says nothing beforehand.
+// unselective is a rule without targets for the index.
 type unselective struct{ name string }
 
 func (r unselective) Name() string                                  { return r.name }
@@ -152,9 +152,9 @@ func elsewhere(count int) []*policy.Policy {
 	return policies
 }
 
-// TestLargeSetAsksWhoMaySpeak: of a large set, a rule is asked where it may speak of the
-// subject, and is not where it says beforehand that it does not.
-func TestLargeSetAsksWhoMaySpeak(t *testing.T) {
+// TestLargeSetIndex: of a large set, a rule is evaluated where it may match the
+// subject, and is not where the index excludes it.
+func TestLargeSetIndex(t *testing.T) {
 	pods := func(namespaces ...string) []policy.Target {
 		return []policy.Target{{Kind: "Pod", Namespaces: namespaces}}
 	}
@@ -183,9 +183,9 @@ func TestLargeSetAsksWhoMaySpeak(t *testing.T) {
 		{"one such beside another", "", rule(pods(), "ghcr.io/*", "*"), pod, true},
 		{"the last text of a pattern", "", rule(pods(), "*/app:v1"), pod, true},
 		{"a pattern of one text, which is not there", "", rule(pods(), "*/xyz"), pod, false},
-		{"patterns that nobody knows beforehand", "", doubtful, pod, true},
+		{"patterns that are not known in advance", "", doubtful, pod, true},
 		{"and some that are no more than examples", "", unknown, pod, true},
-		{"a rule that says nothing beforehand", "", unselective{"r"}, pod, true},
+		{"a rule without targets for the index", "", unselective{"r"}, pod, true},
 		{"one of a policy of another namespace", "other", unselective{"r"}, pod, false},
 		{"one of a policy of its namespace", "team", unselective{"r"}, pod, true},
 		{"a rule that names no kind", "", rule(nil, fits), pod, true},
@@ -213,8 +213,8 @@ func TestLargeSetAsksWhoMaySpeak(t *testing.T) {
 	}
 }
 
-// TestSmallSetSaysWhyNot: up to so many rules each is told of, though it does not apply.
-func TestSmallSetSaysWhyNot(t *testing.T) {
+// TestSmallSetReportsEachRule: up to a number of rules each is reported, though it does not apply.
+func TestSmallSetReportsEachRule(t *testing.T) {
 	for count, want := range map[int]int{1: 1, listed: listed, listed + 1: 0} {
 		set, err := New(elsewhere(count)...)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestSmallSetSaysWhyNot(t *testing.T) {
 		}
 		plan := set.Plan(t.Context(), &policy.Subject{Kind: "Pod", Namespace: "team"}, func([]policy.Extractor) ([]policy.Image, error) { return nil, nil })
 		if len(plan.Results) != want {
-			t.Errorf("of %d rules %d are told of, want %d", count, len(plan.Results), want)
+			t.Errorf("of %d rules %d are reported, want %d", count, len(plan.Results), want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// where asks about images whose registry is one, and skips where the first image
+// where asks about images of a registry, and skips where the first image
 // is of another, as a precondition does.
 type where struct{ registry string }
 
@@ -31,8 +31,8 @@ func (w where) Plan(_ context.Context, _ *policy.Subject, images []policy.Image)
 	return plan, nil
 }
 
-// TestACopyIsPlannedUnderEachName never shows a rule two names of one image, so
-// that what it says of one name cannot hide the other.
+// TestACopyIsPlannedUnderEachName never gives a rule two names of one image, so
+// that its result for one name cannot hide the other.
 func TestACopyIsPlannedUnderEachName(t *testing.T) {
 	copied := image.MustParse("mirror.example/hub/app:v1")
 	images := []policy.Image{{Pointer: "/a", Ref: copied}, {Pointer: "/b", Ref: image.MustParse("other.example/b")}}
@@ -60,8 +60,8 @@ func TestACopyIsPlannedUnderEachName(t *testing.T) {
 	}
 }
 
-// TestABareSubjectMayBeInAnyNamespace does not leave out a policy because nobody
-// knows the namespace.
+// TestABareSubjectMayBeInAnyNamespace does not leave out a policy because the
+// namespace is unknown.
 func TestABareSubjectMayBeInAnyNamespace(t *testing.T) {
 	p := &policy.Policy{Kind: "Policy", Namespace: "team", Name: "a", Rules: []policy.Rule{where{"docker.io"}}}
 	set, err := set.New(p)
@@ -87,9 +87,9 @@ func TestABareSubjectMayBeInAnyNamespace(t *testing.T) {
 	}
 }
 
-// TestAnExceptionSpeaksOfTheNamesThatItLists is not stretched from a copy to what it
-// is a copy of.
-func TestAnExceptionSpeaksOfTheNamesThatItLists(t *testing.T) {
+// TestAnExceptionCoversTheListedNames is not extended from a copy to its
+// source.
+func TestAnExceptionCoversTheListedNames(t *testing.T) {
 	copied := image.MustParse("mirror.example/hub/app:v1")
 	images := []policy.Image{{Pointer: "/a", Ref: copied}}
 	for _, source := range []string{"docker.io/org/app:v1", "quay.example/app:v1"} {
@@ -105,7 +105,7 @@ func TestAnExceptionSpeaksOfTheNamesThatItLists(t *testing.T) {
 		asked  []string
 	}{
 		{"the copy", []string{"mirror.example/*"}, []string{"docker.io/org/app:v1", "quay.example/app:v1"}},
-		{"a source: what is redirected stays excepted", []string{"docker.io/org/*"}, []string{"quay.example/app:v1"}},
+		{"a source: the redirected image stays excepted", []string{"docker.io/org/*"}, []string{"quay.example/app:v1"}},
 		{"every name", []string{"mirror.example/*", "docker.io/*", "quay.example/*"}, nil},
 		{"no name, and so all", nil, nil},
 		{"another image", []string{"other.example/*"}, []string{"mirror.example/hub/app:v1", "docker.io/org/app:v1", "quay.example/app:v1"}},
@@ -141,7 +141,7 @@ func (r reading) Plan(_ context.Context, s *policy.Subject, images []policy.Imag
 }
 
 // TestAnObjectReadsAsItsCopysSource does not let a precondition on the object's text
-// hide a copy from what is asked of its source.
+// hide a copy from the checks of its source.
 func TestAnObjectReadsAsItsCopysSource(t *testing.T) {
 	copied, source := image.MustParse("mirror.example/hub/app:v1"), image.MustParse("docker.io/org/app:v1")
 	object := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "a", "image": "mirror.example/hub/app:v1"}}}}

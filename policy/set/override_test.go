@@ -43,7 +43,7 @@ func TestSetRefusesOverrides(t *testing.T) {
 		{"no end", func(o *policy.Override) { o.Expires = time.Time{} }},
 		{"no image", func(o *policy.Override) { o.Repositories = nil }},
 		{"a broken Allow", func(o *policy.Override) { o.Effect, o.Broken = policy.OverrideAllow, fmt.Errorf("broken") }},
-		{"a signer to allow whom nobody can prove", func(o *policy.Override) {
+		{"a signer to allow, without an authority", func(o *policy.Override) {
 			o.Effect, o.Signers = policy.OverrideAllow, []policy.OverrideSigner{{KeyFingerprint: "a"}}
 		}},
 	} {
@@ -65,7 +65,7 @@ func TestSetRefusesOverrides(t *testing.T) {
 		{"broken, of which a part denies", func(o *policy.Override) {
 			o.Broken, o.Reason, o.Expires = fmt.Errorf("broken"), "", time.Time{}
 		}},
-		{"of a signer to deny, whom others ask for", func(o *policy.Override) {
+		{"of a signer to deny, without an authority", func(o *policy.Override) {
 			o.Repositories, o.Signers = nil, []policy.OverrideSigner{{KeyFingerprint: "a"}}
 		}},
 		{"of a signer to allow, and how to prove it", func(o *policy.Override) {
@@ -120,8 +120,8 @@ func TestOverridesAreInTheHash(t *testing.T) {
 	}
 }
 
-// Whatever overrides there are and in whatever order: what Says answers is what going
-// through them one by one answers, and an image of which a Deny speaks is denied.
+// For any overrides in any order, the index returns the same as going through them
+// one by one, and an image that a Deny matches is denied.
 func TestOverridesBySearch(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"docker.io/library/nginx", "docker.io/nginx", "ghcr.io/org/app", "ghcr.io/org/app2", "a.example/b"}
@@ -167,7 +167,7 @@ func TestOverridesBySearch(t *testing.T) {
 		}
 	}
 	if said < 1000 {
-		t.Errorf("only %d times anything was said", said)
+		t.Errorf("only %d results", said)
 	}
 }
 
@@ -288,9 +288,9 @@ func TestOverridesInForce(t *testing.T) {
 	}
 }
 
-// TestOverrideThatIsTold: of several that speak of an image, the one that is certain, then
-// the one that asks for the least, then the first by name.
-func TestOverrideThatIsTold(t *testing.T) {
+// TestReportedOverride: of several that match an image, the certain one is reported, then
+// the one that needs the least, then the first by name.
+func TestReportedOverride(t *testing.T) {
 	named := func(name string, change func(*policy.Override)) *policy.Override {
 		o := &policy.Override{Name: name, Hash: "1", Effect: policy.OverrideDeny, Reason: "r", Expires: overrideTime.Add(time.Hour)}
 		change(o)
@@ -364,7 +364,7 @@ func TestMayDeny(t *testing.T) {
 		{"by a pattern", func(o *policy.Override) { o.Namespaces = []string{"he*"} }, here, true},
 		{"there", func(o *policy.Override) { o.Namespaces = []string{"there"} }, here, false},
 		{"there, by a pattern", func(o *policy.Override) { o.Namespaces = []string{"th*"} }, here, false},
-		{"there, and nobody says where the image is to run", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Pod", Shape: policy.Shape{Bare: true}}, true},
+		{"there, and the image's namespace is unknown", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Pod", Shape: policy.Shape{Bare: true}}, true},
 		{"there, and the object is in no namespace", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Node"}, false},
 		{"until now", func(o *policy.Override) { o.Expires = overrideTime }, here, false},
 		{"it allows", func(o *policy.Override) { o.Effect = policy.OverrideAllow }, here, false},
@@ -381,7 +381,7 @@ func TestMayDeny(t *testing.T) {
 	}
 }
 
-func TestBrokenOverrideSaysSo(t *testing.T) {
+func TestBrokenOverrideReason(t *testing.T) {
 	o := &policy.Override{Name: "a", Hash: "1", Effect: policy.OverrideDeny, Repositories: []string{"*"}, Broken: fmt.Errorf("broken")}
 	said := overriding(t, o).Overriding(&policy.Subject{Time: overrideTime.AddDate(100, 0, 0)}).
 		Says(policy.OverrideDeny, set.Overridden{Names: []image.Ref{image.MustParse("nginx")}})
@@ -415,7 +415,7 @@ func BenchmarkOverriding(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if in := active.Overriding(subject); in == nil || in.WantsDigest(policy.OverrideAllow) || in.Says(policy.OverrideDeny, about) != nil {
-			b.Fatal("it says something")
+			b.Fatal("an override matches")
 		}
 	}
 }

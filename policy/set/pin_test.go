@@ -20,7 +20,7 @@ func TestLacking(t *testing.T) {
 		codes  []policy.Code
 	}{
 		{"all else is well", policy.Pass, policy.Verified, policy.Fail, []policy.Code{policy.MissingDigest}},
-		{"what the image lacks is graver", policy.Fail, policy.Unsigned, policy.Fail, []policy.Code{policy.Unsigned, policy.MissingDigest}},
+		{"the missing signature is graver", policy.Fail, policy.Unsigned, policy.Fail, []policy.Code{policy.Unsigned, policy.MissingDigest}},
 		{"what could not be verified is not certain", policy.Indeterminate, policy.Unavailable, policy.Fail, []policy.Code{policy.MissingDigest, policy.Unavailable}},
 		{"it is left alone", policy.Skipped, policy.SkippedByPolicy, policy.Skipped, []policy.Code{policy.SkippedByPolicy}},
 	} {

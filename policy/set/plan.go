@@ -109,7 +109,7 @@ func (s *Set) ruled(ctx context.Context, m ruleIn, subject *policy.Subject, imag
 
 func speaksOfObject(rule policy.Rule) bool {
 	of, ok := rule.(policy.OfObject)
-	return ok && of.SpeaksOfObject()
+	return ok && of.AppliesToObject()
 }
 
 // planUnderAllNames evaluates an image rule with the names in the object and, if some are copies,

@@ -12,20 +12,20 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// told is a rule that plans what it is told to.
-type told struct {
+// fixed is a rule that returns a fixed plan.
+type fixed struct {
 	extractors []policy.Extractor
-	// ofObject and documents are whether it speaks of objects and documents.
+	// ofObject and documents are whether it applies to objects and documents.
 	ofObject, documents bool
 	plans               func(images []policy.Image) (policy.RulePlan, error)
 }
 
-func (told) Name() string                                    { return "told" }
-func (r told) Extractors(*policy.Subject) []policy.Extractor { return r.extractors }
-func (r told) SpeaksOfObject() bool                          { return r.ofObject }
-func (r told) OnlyDocuments() bool                           { return r.documents }
+func (fixed) Name() string                                    { return "told" }
+func (r fixed) Extractors(*policy.Subject) []policy.Extractor { return r.extractors }
+func (r fixed) AppliesToObject() bool                         { return r.ofObject }
+func (r fixed) OnlyDocuments() bool                           { return r.documents }
 
-func (r told) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+func (r fixed) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	return r.plans(images)
 }
 
@@ -42,7 +42,7 @@ func always(plan policy.RulePlan, checks bool) func([]policy.Image) (policy.Rule
 	}
 }
 
-// became says what became of a rule, for comparing.
+// became returns the outcome of a rule as text, for comparing.
 func became(plan set.Plan) string {
 	var words []string
 	for _, check := range plan.Checks {
@@ -72,9 +72,9 @@ func became(plan set.Plan) string {
 	return strings.Join(words, ", ")
 }
 
-// TestWhatBecomesOfARule: it asks for checks, or says why it asks for none; a judge that
-// speaks of objects is asked without an image, too.
-func TestWhatBecomesOfARule(t *testing.T) {
+// TestRulePlan: a rule plans checks, or returns the reason for none; a judge that
+// applies to objects is asked without an image, too.
+func TestRulePlan(t *testing.T) {
 	fresh, old := pictured("/a", "registry.test/a:v1"), pictured("/b", "registry.test/b:v1")
 	old.Unchanged = true
 	judged := policy.RulePlan{Judge: silentJudge{}, Action: policy.Enforce}
@@ -85,7 +85,7 @@ func TestWhatBecomesOfARule(t *testing.T) {
 	)
 	for _, c := range []struct {
 		reason   string
-		rule     told
+		rule     fixed
 		images   []policy.Image
 		find     error
 		excepted bool
@@ -93,45 +93,45 @@ func TestWhatBecomesOfARule(t *testing.T) {
 		audited  bool
 		want     string
 	}{
-		{reason: "a check for each image", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh, fresh}, want: "check /a, check /a"},
-		{reason: "none for one that ran before", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh, old}, want: "check /a"},
-		{reason: "all ran before", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, want: ranBefore},
-		{reason: "those that it names ran before", rule: told{plans: func([]policy.Image) (policy.RulePlan, error) {
+		{reason: "a check for each image", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh, fresh}, want: "check /a, check /a"},
+		{reason: "none for one that ran before", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh, old}, want: "check /a"},
+		{reason: "all ran before", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, want: ranBefore},
+		{reason: "those that it names ran before", rule: fixed{plans: func([]policy.Image) (policy.RulePlan, error) {
 			return policy.RulePlan{Checks: []policy.Check{{Image: old}}}, nil
 		}}, images: []policy.Image{fresh, old}, want: ranBefore},
-		{reason: "it names none", rule: told{plans: always(policy.RulePlan{}, false)}, images: []policy.Image{fresh}, want: namesNone},
-		{reason: "there is none", rule: told{plans: always(policy.RulePlan{}, true)}, want: namesNone},
-		{reason: "it does not apply", rule: told{plans: always(policy.RulePlan{Skip: "of its own"}, false)}, images: []policy.Image{fresh}, want: "of its own"},
-		{reason: "and its checks do not either", rule: told{plans: always(policy.RulePlan{Skip: "of its own"}, true)}, images: []policy.Image{fresh}, want: "of its own"},
-		{reason: "nor its judge", rule: told{ofObject: true, plans: always(judgeSkips, true)}, images: []policy.Image{fresh}, want: "of its own"},
-		{reason: "it cannot be evaluated", rule: told{plans: func([]policy.Image) (policy.RulePlan, error) { return policy.RulePlan{}, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
-		{reason: "nor can its judge be, then", rule: told{ofObject: true, plans: func([]policy.Image) (policy.RulePlan, error) { return judged, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
-		{reason: "a check that could never be met", rule: told{plans: func(images []policy.Image) (policy.RulePlan, error) {
+		{reason: "it names none", rule: fixed{plans: always(policy.RulePlan{}, false)}, images: []policy.Image{fresh}, want: namesNone},
+		{reason: "there is none", rule: fixed{plans: always(policy.RulePlan{}, true)}, want: namesNone},
+		{reason: "it does not apply", rule: fixed{plans: always(policy.RulePlan{Skip: "of its own"}, false)}, images: []policy.Image{fresh}, want: "of its own"},
+		{reason: "and its checks do not either", rule: fixed{plans: always(policy.RulePlan{Skip: "of its own"}, true)}, images: []policy.Image{fresh}, want: "of its own"},
+		{reason: "nor its judge", rule: fixed{ofObject: true, plans: always(judgeSkips, true)}, images: []policy.Image{fresh}, want: "of its own"},
+		{reason: "it cannot be evaluated", rule: fixed{plans: func([]policy.Image) (policy.RulePlan, error) { return policy.RulePlan{}, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
+		{reason: "nor can its judge be, then", rule: fixed{ofObject: true, plans: func([]policy.Image) (policy.RulePlan, error) { return judged, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
+		{reason: "a check that could never be met", rule: fixed{plans: func(images []policy.Image) (policy.RulePlan, error) {
 			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Claims: policy.Claims{Requirements: []policy.Requirement{requirement(2, "a")}}}}}, nil
 		}}, images: []policy.Image{fresh}, want: "error"},
-		{reason: "one that can be met", rule: told{plans: func(images []policy.Image) (policy.RulePlan, error) {
+		{reason: "one that can be met", rule: fixed{plans: func(images []policy.Image) (policy.RulePlan, error) {
 			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Claims: policy.Claims{Requirements: []policy.Requirement{requirement(1, "a")}}}}}, nil
 		}}, images: []policy.Image{fresh}, want: "check /a"},
-		{reason: "images that cannot be read", rule: told{plans: always(policy.RulePlan{}, true)}, find: errors.New("unreadable"), want: "error"},
-		{reason: "nor those beside one that ran before", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, find: errors.New("unreadable"), want: "error"},
-		{reason: "which matters to no rule that does not apply", rule: told{plans: always(policy.RulePlan{Skip: "of its own"}, false)}, find: errors.New("unreadable"), want: "of its own"},
+		{reason: "images that cannot be read", rule: fixed{plans: always(policy.RulePlan{}, true)}, find: errors.New("unreadable"), want: "error"},
+		{reason: "nor those beside one that ran before", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, find: errors.New("unreadable"), want: "error"},
+		{reason: "which matters to no rule that does not apply", rule: fixed{plans: always(policy.RulePlan{Skip: "of its own"}, false)}, find: errors.New("unreadable"), want: "of its own"},
 
-		{reason: "a judge of images and their object", rule: told{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, want: "check /a judged, judge Enforce"},
-		{reason: "under an audit", rule: told{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, audited: true, want: "check /a judged, judge Audit"},
-		{reason: "a judge of an object whose images ran before", rule: told{ofObject: true, plans: always(judged, true)}, images: []policy.Image{old}, want: "judge Enforce"},
-		{reason: "a judge of images alone that ran before", rule: told{plans: always(judged, true)}, images: []policy.Image{old}, want: ranBefore},
-		{reason: "an object whose images ran before, and nobody judges it", rule: told{ofObject: true, plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, want: ranBefore},
-		{reason: "a judge of an object without images", rule: told{ofObject: true, plans: always(judged, true)}, want: "judge Enforce"},
-		{reason: "a judge of images alone, and there is none", rule: told{plans: always(judged, true)}, want: namesNone},
-		{reason: "an object without images, and nobody judges it", rule: told{ofObject: true, plans: always(policy.RulePlan{}, true)}, want: namesNone},
+		{reason: "a judge of images and their object", rule: fixed{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, want: "check /a judged, judge Enforce"},
+		{reason: "under an audit", rule: fixed{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, audited: true, want: "check /a judged, judge Audit"},
+		{reason: "a judge of an object with images that ran before", rule: fixed{ofObject: true, plans: always(judged, true)}, images: []policy.Image{old}, want: "judge Enforce"},
+		{reason: "a judge of images alone that ran before", rule: fixed{plans: always(judged, true)}, images: []policy.Image{old}, want: ranBefore},
+		{reason: "an object with images that ran before, without a judge", rule: fixed{ofObject: true, plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, want: ranBefore},
+		{reason: "a judge of an object without images", rule: fixed{ofObject: true, plans: always(judged, true)}, want: "judge Enforce"},
+		{reason: "a judge of images alone, and there is none", rule: fixed{plans: always(judged, true)}, want: namesNone},
+		{reason: "an object without images and without a judge", rule: fixed{ofObject: true, plans: always(policy.RulePlan{}, true)}, want: namesNone},
 
-		{reason: "an exception of the checks", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, excepted: true, want: "check /a excepted"},
-		{reason: "and of the judge", rule: told{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, excepted: true, want: "check /a judged excepted, excepted"},
-		{reason: "and of a judge whose object has no images", rule: told{ofObject: true, plans: always(judged, true)}, excepted: true, want: "excepted"},
-		{reason: "and of what cannot be read", rule: told{plans: always(policy.RulePlan{}, true)}, find: errors.New("unreadable"), excepted: true, want: "excepted"},
+		{reason: "an exception of the checks", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, excepted: true, want: "check /a excepted"},
+		{reason: "and of the judge", rule: fixed{ofObject: true, plans: always(judged, true)}, images: []policy.Image{fresh}, excepted: true, want: "check /a judged excepted, excepted"},
+		{reason: "and of a judge, for an object without images", rule: fixed{ofObject: true, plans: always(judged, true)}, excepted: true, want: "excepted"},
+		{reason: "and of what cannot be read", rule: fixed{plans: always(policy.RulePlan{}, true)}, find: errors.New("unreadable"), excepted: true, want: "excepted"},
 
-		{reason: "a document, and a rule about objects", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, document: true, want: aboutObjects},
-		{reason: "a document, and a rule about documents", rule: told{documents: true, plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, document: true, want: "check /a"},
+		{reason: "a document, and a rule about objects", rule: fixed{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, document: true, want: aboutObjects},
+		{reason: "a document, and a rule about documents", rule: fixed{documents: true, plans: always(policy.RulePlan{}, true)}, images: []policy.Image{fresh}, document: true, want: "check /a"},
 	} {
 		p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{c.rule}}
 		if c.audited {
@@ -164,7 +164,7 @@ func TestImagesAreLookedForOnce(t *testing.T) {
 		}
 		return []policy.Image{pictured("/standard", "registry.test/a:v1")}, nil
 	}
-	plain := told{plans: always(policy.RulePlan{}, true)}
+	plain := fixed{plans: always(policy.RulePlan{}, true)}
 	extracting := plain
 	extracting.extractors = own
 	planned := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{plain, extracting, plain}})
@@ -193,7 +193,7 @@ func TestNamesThatARuleSees(t *testing.T) {
 	}{
 		{"no copy", []policy.Image{at("/a", standing)}, []string{"/a=" + standing}},
 		{"a copy", []policy.Image{at("/a", standing), source("/a", "docker.io/org/app:v1", standing)}, []string{"/a=" + standing, "/a=docker.io/org/app:v1"}},
-		{"a copy whose source stands before it", []policy.Image{source("/a", "docker.io/org/app:v1", standing), at("/a", standing)}, []string{"/a=" + standing, "/a=docker.io/org/app:v1"}},
+		{"a copy behind its source", []policy.Image{source("/a", "docker.io/org/app:v1", standing), at("/a", standing)}, []string{"/a=" + standing, "/a=docker.io/org/app:v1"}},
 		{
 			"a copy of two sources",
 			[]policy.Image{at("/a", standing), source("/a", "docker.io/org/app:v1", standing), source("/a", "quay.example/app:v1", standing)},
@@ -216,7 +216,7 @@ func TestNamesThatARuleSees(t *testing.T) {
 		},
 	} {
 		var got []string
-		seeing := told{plans: func(images []policy.Image) (policy.RulePlan, error) {
+		seeing := fixed{plans: func(images []policy.Image) (policy.RulePlan, error) {
 			var names []string
 			for _, i := range images {
 				names = append(names, i.Pointer+"="+i.Ref.String())
@@ -231,15 +231,15 @@ func TestNamesThatARuleSees(t *testing.T) {
 	}
 }
 
-// TestRuleOfACopy: what a rule says under one name stands beside what it says under another,
+// TestRuleOfACopy: a rule's results under each name of an image are reported together,
 // and where it applies under none, it does not apply.
 func TestRuleOfACopy(t *testing.T) {
 	standing, source := pictured("/a", "mirror.example/hub/app:v1"), pictured("/a", "docker.io/org/app:v1")
 	source.Copy = standing.Ref
 	judged := policy.RulePlan{Judge: silentJudge{}, Action: policy.Enforce}
 	judgeSkips := policy.RulePlan{Skip: "of its own", Judge: silentJudge{}}
-	under := func(mirror, hub policy.RulePlan, broken string) told {
-		return told{ofObject: true, plans: func(images []policy.Image) (policy.RulePlan, error) {
+	under := func(mirror, hub policy.RulePlan, broken string) fixed {
+		return fixed{ofObject: true, plans: func(images []policy.Image) (policy.RulePlan, error) {
 			if broken != "" && images[0].Ref.Registry() == broken {
 				return policy.RulePlan{}, errors.New("no answer")
 			}
@@ -251,7 +251,7 @@ func TestRuleOfACopy(t *testing.T) {
 	}
 	for _, c := range []struct {
 		reason string
-		rule   told
+		rule   fixed
 		want   string
 	}{
 		{"it applies under both", under(policy.RulePlan{}, policy.RulePlan{}, ""), "check /a, check /a"},
@@ -271,7 +271,7 @@ func TestRuleOfACopy(t *testing.T) {
 	}
 }
 
-// TestResultOfObject: what is about the object itself, and not about images alone.
+// TestResultOfObject: results about the object itself, and not about images alone.
 func TestResultOfObject(t *testing.T) {
 	for _, c := range []struct {
 		reason string

@@ -58,6 +58,6 @@ func TestSetHash(t *testing.T) {
 	}
 	audited := policy.Audited(&one, "one")
 	if setOf(t, audited).Hash() == setOf(t, policy.Audited(&one, "two")).Hash() {
-		t.Error("who has it audit does not matter to the name")
+		t.Error("the cause of the audit does not change the hash")
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// documents is a rule about what is no Kubernetes object.
+// documents is a rule about documents that are no Kubernetes object.
 type documents struct{ ruling }
 
 func (documents) OnlyDocuments() bool { return true }
 
-// TestSilentRules: a rule that does not speak of an object is not told of, and one about
-// documents is not asked about objects.
+// TestSilentRules: a rule that does not apply to an object is not reported, and one about
+// documents is not evaluated for objects.
 func TestSilentRules(t *testing.T) {
 	set := setOf(t, &policy.Policy{
 		Kind: "ClusterPolicy", Name: "p",
 		ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{ruling{name: "mute"}, ruling{name: "said", says: policy.Validated{Result: policy.Pass}}}, Validations: []policy.Validation{ruling{name: "object", says: policy.Validated{Result: policy.Pass}}, documents{ruling{name: "document", says: policy.Validated{Result: policy.Pass}}}}},
 	})
 	if _, results := set.Mutate(t.Context(), configMap("shop", nil), func(*policy.Subject) policy.Finder { return none }); len(results) != 1 || results[0].Rule != "said" {
-		t.Errorf("got %+v, want what was said", results)
+		t.Errorf("got %+v, want the result of the second rule", results)
 	}
 	for document, want := range map[bool]string{false: "object", true: "document"} {
 		subject := configMap("shop", nil)
@@ -33,7 +33,7 @@ func TestSilentRules(t *testing.T) {
 	}
 }
 
-// TestMayOfEveryKind: a rule that names no kind may speak of each.
+// TestMayOfEveryKind: a rule that names no kind may match each.
 func TestMayOfEveryKind(t *testing.T) {
 	for _, c := range []struct {
 		kinds []string
@@ -44,12 +44,12 @@ func TestMayOfEveryKind(t *testing.T) {
 		})
 		subject := configMap("shop", nil)
 		if set.MayValidate(subject) != c.want || set.MayMutate(subject) != c.want {
-			t.Errorf("rules of kinds %q may speak of a ConfigMap: %t", c.kinds, !c.want)
+			t.Errorf("rules of kinds %q may match a ConfigMap: %t", c.kinds, !c.want)
 		}
 	}
 }
 
-// TestReasonsAreKept: a failure says why in its own words, and one that does not is told of.
+// TestReasonsAreKept: a failure keeps its own reasons, and one without reasons gets one.
 func TestReasonsAreKept(t *testing.T) {
 	for _, c := range []struct {
 		says policy.Validated
@@ -77,7 +77,7 @@ func (l leaving) Plan(ctx context.Context, s *policy.Subject, images []policy.Im
 	return plan, err
 }
 
-// TestExceptedAndLeft: what the policy leaves alone by itself is no exception's.
+// TestExceptedAndLeft: an image that the policy skips itself is not reported as excepted.
 func TestExceptedAndLeft(t *testing.T) {
 	for _, c := range []struct {
 		rule policy.Rule
@@ -98,9 +98,9 @@ func TestExceptedAndLeft(t *testing.T) {
 	}
 }
 
-// TestExceptionOfWhatChanged: a rule that cannot be evaluated is left alone where an exception
+// TestExceptionOfChangedImages: a rule that cannot be evaluated is left alone where an exception
 // covers what changed; what did not change needs none.
-func TestExceptionOfWhatChanged(t *testing.T) {
+func TestExceptionOfChangedImages(t *testing.T) {
 	base := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}, err: errors.New("no answer")}}})
 	unchanged := pictured("/b", "registry.test/b:v1")
 	unchanged.Unchanged = true

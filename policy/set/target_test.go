@@ -25,10 +25,10 @@ func TestMayValidate(t *testing.T) {
 		operation string
 		want      bool
 	}{
-		{"CREATE unless it says otherwise", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "CREATE", true},
+		{"CREATE by default", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "CREATE", true},
 		{"and UPDATE", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "UPDATE", true},
 		{"not DELETE", policy.Target{Version: "*", Kind: "Pod"}, policy.Subject{}, "DELETE", false},
-		{"DELETE where it says so", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, policy.Subject{}, "DELETE", true},
+		{"DELETE where it is listed", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, policy.Subject{}, "DELETE", true},
 		{"and nothing else", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, policy.Subject{}, "CREATE", false},
 		{"CONNECT of a subresource", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, policy.Subject{Subresource: "exec"}, "CONNECT", true},
 		{"not DELETE of a subresource", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, policy.Subject{Subresource: "exec"}, "DELETE", false},

@@ -64,7 +64,7 @@ func TestRowsThatCannotFailAreFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			if report.Failed != 1 || report.Passed != 0 || !strings.Contains(text.String(), c.says) {
-				t.Errorf("%s: want one failure that says %q", text.String(), c.says)
+				t.Errorf("%s: want one failure with %q", text.String(), c.says)
 			}
 		})
 	}

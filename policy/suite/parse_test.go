@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/suite/document"
 )
 
-// FuzzParse reads whatever may stand in a suite's file: it never panics, and what it
-// takes has rows that can be meant.
+// FuzzParse reads any text as a suite's file: it never panics, and an
+// accepted file has valid rows.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*/*test.yaml")
 	if err != nil || len(seeds) == 0 {

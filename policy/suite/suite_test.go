@@ -123,11 +123,11 @@ func TestOneThingWrong(t *testing.T) {
 			want: `/spec/hard/pods: want "11", found "10"`},
 		{reason: "a generation makes another object", folder: "generate", file: "quota.yaml", old: "name: quota", new: "name: other",
 			want: "ResourceQuota/shop/other is not made"},
-		{reason: "the image is signed by a stranger", folder: "images", file: "kyverno-test.yaml", old: "- key: release", new: "- key: stranger",
+		{reason: "the image is signed with another key", folder: "images", file: "kyverno-test.yaml", old: "- key: release", new: "- key: stranger",
 			want: "signed with another key"},
 		{reason: "the image is not signed", folder: "images", file: "kyverno-test.yaml", old: "- key: release", new: "- {key: release, noLog: true}",
 			want: "transparency log"},
-		{reason: "the scan says something else", folder: "images", file: "kyverno-test.yaml", old: "{critical: 0}", new: "{critical: 1}",
+		{reason: "the scan has another result", folder: "images", file: "kyverno-test.yaml", old: "{critical: 0}", new: "{critical: 1}",
 			want: "expected {{ critical }} Equals 0, found 1"},
 		{reason: "the key replaces nothing", folder: "images", file: "kyverno-test.yaml", old: "replaces: release.pub", new: "replaces: k8s://kyverno/other",
 			want: "keys[0].replaces: it stands nowhere"},
@@ -143,11 +143,11 @@ func TestOneThingWrong(t *testing.T) {
 			want: "want fail, and the rule does not match it"},
 		{reason: "another notary signed", folder: "imagepolicies", file: "kyverno-test.yaml", old: "signers: [{notary: notary}]", new: "signers: [{notary: another}]",
 			want: "not signed by the notary"},
-		{reason: "a notary whom nobody names", folder: "imagepolicies", file: "kyverno-test.yaml", old: "{notary: another}", new: "{notary: nobody}",
+		{reason: "a notary that is not defined", folder: "imagepolicies", file: "kyverno-test.yaml", old: "{notary: another}", new: "{notary: nobody}",
 			want: `notary "nobody" is not among the keys of the suite`},
 		{reason: "the payload names another image", folder: "imagepolicies", file: "signed.json", old: "shop/web", new: "shop/cart",
 			want: "a stage that release did not sign"},
-		{reason: "the payload says something else", folder: "expressions", file: "ours.json", old: "registry.example", new: "docker.io",
+		{reason: "the payload has other content", folder: "expressions", file: "ours.json", old: "registry.example", new: "docker.io",
 			want: "a stage from elsewhere"},
 		{reason: "there is no such payload", folder: "expressions", file: "kyverno-test.yaml", old: "resources: [ours.json]", new: "resources: [their.json]",
 			want: "no object of the suite has this kind and name"},
@@ -189,7 +189,7 @@ func TestOneThingWrong(t *testing.T) {
 			}
 			report := suite.Run(t.Context(), []string{filepath.Join(copied, name)}, suite.Options{})
 			if report.Failed == 0 || !strings.Contains(text(t, report), c.want) {
-				t.Errorf("%d failed, want one that says %q:\n%s", report.Failed, c.want, text(t, report))
+				t.Errorf("%d failed, want one with %q:\n%s", report.Failed, c.want, text(t, report))
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func TestLeftAside(t *testing.T) {
 	}
 }
 
-// TestMissingIsAllowed: who says that a file need not have the object has the check
+// TestMissingIsAllowed: with failOnMissingResources false, the check of a missing object is
 // skipped, and neither passed nor failed.
 func TestMissingIsAllowed(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ type Option func(*Breaker) error
 func WithRest(first, most time.Duration) Option {
 	return func(b *Breaker) error {
 		if first <= 0 || most < first {
-			return fmt.Errorf("a rest of %s, at most %s: want more than nothing, and not less at most", first, most)
+			return fmt.Errorf("pause %s, at most %s: both must be positive, and the maximum not below the first", first, most)
 		}
 		b.first, b.most = first, most
 		return nil
@@ -71,7 +71,7 @@ func WithRest(first, most time.Duration) Option {
 func WithProbeTimeout(d time.Duration) Option {
 	return func(b *Breaker) error {
 		if d <= 0 {
-			return fmt.Errorf("a probe timeout of %s: want more than nothing", d)
+			return fmt.Errorf("probe timeout %s must be positive", d)
 		}
 		b.timeout = d
 		return nil

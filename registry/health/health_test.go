@@ -24,7 +24,7 @@ var _ redirect.Health = (*health.Breaker)(nil)
 const mirror = "mirror.example"
 
 func down() error {
-	return &image.Error{Kind: image.Unavailable, Op: "ask", On: mirror, Err: errors.New("nobody there")}
+	return &image.Error{Kind: image.Unavailable, Op: "ask", On: mirror, Err: errors.New("no answer")}
 }
 
 // probes is a registry to be probed: alive or not, and how often it was asked.
@@ -36,7 +36,7 @@ type probes struct {
 func (p *probes) probe(context.Context, string) error {
 	p.count.Add(1)
 	if !p.alive.Load() {
-		return errors.New("still nobody there")
+		return errors.New("still no answer")
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func newBreaker(t testing.TB, probe func(context.Context, string) error, with ..
 	return b
 }
 
-// pass lets time pass in a bubble, and what is due happen.
+// pass advances the time of a bubble, and lets due actions happen.
 func pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // of the bubble's clock
 	synctest.Wait()
@@ -92,8 +92,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestWhatOpens: silence, and nothing else.
-func TestWhatOpens(t *testing.T) {
+// TestCausesOfOpening: silence, and nothing else.
+func TestCausesOfOpening(t *testing.T) {
 	const silent, present, nothing, doubtful = "it is silent", "it is there", "nothing", "it may be"
 	answered := func(kind image.Kind) error { return &image.Error{Kind: kind, Op: "ask", On: mirror} }
 	for _, test := range []struct {
@@ -102,15 +102,15 @@ func TestWhatOpens(t *testing.T) {
 		says   string // of the registry
 	}{
 		{"success", nil, present},
-		{"nobody answered", answered(image.Unavailable), silent},
-		{"what is not understood", errors.New("odd"), silent},
+		{"no answer", answered(image.Unavailable), silent},
+		{"an unknown error", errors.New("odd"), silent},
 		{"time ran out", context.DeadlineExceeded, silent},
-		{"time ran out, and who asked left then", errors.Join(context.DeadlineExceeded, context.Canceled), silent},
+		{"time ran out, and the caller left then", errors.Join(context.DeadlineExceeded, context.Canceled), silent},
 		{"time ran out inside a failure", &image.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, silent},
-		{"who asked left", context.Canceled, nothing},
-		{"who asked left, inside a failure", &image.Error{Kind: image.Unavailable, Err: context.Canceled}, nothing},
+		{"the caller left", context.Canceled, nothing},
+		{"the caller left, inside a failure", &image.Error{Kind: image.Unavailable, Err: context.Canceled}, nothing},
 		{"it is not there", answered(image.NotFound), present},
-		{"it is not there, as the registry says", &registry.Error{Kind: image.NotFound, Status: 404}, present},
+		{"the registry reports that it does not exist", &registry.Error{Kind: image.NotFound, Status: 404}, present},
 		{"it is refused", answered(image.Refused), present},
 		{"it is too much", answered(image.Bound), present},
 		{"it contradicts itself", answered(image.Corrupt), present},
@@ -142,8 +142,8 @@ func TestWhatOpens(t *testing.T) {
 	}
 }
 
-// TestDoubt: an error of the registry's own has it probed at once, and only what comes of
-// that has it rest; however often it is told, one probe is made in the time of a first rest.
+// TestDoubt: an error of the registry's own has it probed at once, and only the result of
+// that has it rest; however many errors are reported, one probe is made within a first rest.
 func TestDoubt(t *testing.T) {
 	broken := &registry.Error{Kind: image.Unavailable, Status: 502}
 	synctest.Test(t, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestDoubt(t *testing.T) {
 		}
 		b.Told(mirror, down())
 		if !rests(b, mirror) {
-			t.Error("nobody answered, and it does not rest at once")
+			t.Error("no answer, and it does not rest at once")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // it rests already
@@ -192,7 +192,7 @@ func TestDoubt(t *testing.T) {
 	})
 }
 
-// TestDoubtThatIsSettled: what comes of a probe while who is in doubt is asked on.
+// TestDoubtThatIsSettled: the result of a probe while requests to the registry in doubt go on.
 func TestDoubtThatIsSettled(t *testing.T) {
 	gone := errors.New("it went away")
 	for _, row := range []struct {
@@ -204,8 +204,8 @@ func TestDoubtThatIsSettled(t *testing.T) {
 		{"it fails", gone, func(*health.Breaker) {}, true},
 		{"another answers in its place", &image.Error{Kind: image.Corrupt, Err: gone}, func(*health.Breaker) {}, true},
 		{"it could not be sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, func(*health.Breaker) {}, false},
-		{"nobody answers meanwhile", gone, func(b *health.Breaker) { b.Told(mirror, down()) }, true},
-		{"nobody did, and then somebody", gone, func(b *health.Breaker) { b.Told(mirror, down()); b.Told(mirror, nil) }, false},
+		{"no answer meanwhile", gone, func(b *health.Breaker) { b.Told(mirror, down()) }, true},
+		{"no answer, and then one", gone, func(b *health.Breaker) { b.Told(mirror, down()); b.Told(mirror, nil) }, false},
 		{"all ends", gone, func(b *health.Breaker) { b.Close() }, false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -246,7 +246,7 @@ func TestRestsAndProbes(t *testing.T) {
 		}
 		pass(time.Hour)
 		if n := p.count.Load(); n != 8 {
-			t.Errorf("%d probes, want 8: who answers is not probed", n)
+			t.Errorf("%d probes, want 8: a registry that answers is not probed", n)
 		}
 		p.alive.Store(false)
 		b.Told(mirror, down())
@@ -257,9 +257,9 @@ func TestRestsAndProbes(t *testing.T) {
 	})
 }
 
-// TestAProbeStandsBesideRequests: nobody waits for it, it is one at a time, and
+// TestProbesRunInParallel: no request waits for a probe, it is one at a time, and
 // bounded.
-func TestAProbeStandsBesideRequests(t *testing.T) {
+func TestProbesRunInParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, most, count atomic.Int32
 		b := newBreaker(t, func(ctx context.Context, _ string) error {
@@ -299,8 +299,8 @@ func TestAProbeStandsBesideRequests(t *testing.T) {
 	})
 }
 
-// TestASuccessThatIsToldCloses, and the probe that runs meanwhile changes nothing.
-func TestASuccessThatIsToldCloses(t *testing.T) {
+// TestReportedSuccessCloses, and the probe that runs meanwhile changes nothing.
+func TestReportedSuccessCloses(t *testing.T) {
 	for _, during := range []health.Phase{health.Open, health.HalfOpen} {
 		synctest.Test(t, func(t *testing.T) {
 			var count atomic.Int32
@@ -336,7 +336,7 @@ func TestASuccessThatIsToldCloses(t *testing.T) {
 	}
 }
 
-// TestAProbeThatWaitsIsCalledOff by a success that is told meanwhile.
+// TestAProbeThatWaitsIsCalledOff by a success that is reported meanwhile.
 func TestAProbeThatWaitsIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late atomic.Int32
@@ -367,7 +367,7 @@ func TestAProbeThatWaitsIsCalledOff(t *testing.T) {
 	})
 }
 
-// TestIdleRegistriesAreForgotten when nobody asked for more than ten minutes.
+// TestIdleRegistriesAreForgotten after more than ten minutes without a request.
 func TestIdleRegistriesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p probes
@@ -384,7 +384,7 @@ func TestIdleRegistriesAreForgotten(t *testing.T) {
 	})
 }
 
-// TestAProbeThatIsNotSent says nothing: it is due again after the same rest.
+// TestAProbeThatIsNotSent has no result: it is due again after the same rest.
 func TestAProbeThatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int32
@@ -394,7 +394,7 @@ func TestAProbeThatIsNotSent(t *testing.T) {
 		})
 		b.Told(mirror, down())
 		pass(time.Minute)
-		if n := count.Load(); n != 12 || !rests(b, mirror) || !strings.Contains(b.States()[0].Err.Error(), "nobody there") {
+		if n := count.Load(); n != 12 || !rests(b, mirror) || !strings.Contains(b.States()[0].Err.Error(), "no answer") {
 			t.Errorf("%d probes, %+v", n, b.States())
 		}
 	})
@@ -484,12 +484,12 @@ func TestRegistriesAreBounded(t *testing.T) {
 			b.Rest(mirror)
 		}
 		if s := b.States(); len(s) != 1 || s[0].Registry != mirror {
-			t.Errorf("%d are probed although nobody asks about them", len(s))
+			t.Errorf("%d are probed although no request uses them", len(s))
 		}
 	})
 }
 
-// TestStates are sorted, and tell since when; an observer is told of each change.
+// TestStates are sorted, and have the time of the change; an observer is called for each change.
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -510,7 +510,7 @@ func TestStates(t *testing.T) {
 		for _, s := range b.States() {
 			states = append(states, fmt.Sprint(s.Registry, " ", s.Phase, " ", s.Since.Sub(start), " ", s.Err))
 		}
-		if got, want := strings.Join(states, "\n"), "a.example closed 500ms <nil>\nb.example open 0s still nobody there"; got != want {
+		if got, want := strings.Join(states, "\n"), "a.example closed 500ms <nil>\nb.example open 0s still no answer"; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		p.alive.Store(true)

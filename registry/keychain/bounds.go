@@ -12,7 +12,7 @@ const (
 	// Secrets above it are a lookup failure.
 	maxSecrets = 20
 	// maxTried is how many credentials are tried for one repository, from all
-	// Secrets of one place or from one docker configuration: each that is refused
+	// Secrets of one source or from one docker configuration: each that is refused
 	// costs the registry up to three requests, and the author of a workload writes
 	// the entries. Several tokens for one host are common, twenty are not.
 	maxTried = 20

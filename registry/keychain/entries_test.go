@@ -192,7 +192,7 @@ func TestEntriesForEvidenceElsewhere(t *testing.T) {
 	}
 }
 
-// TestScopesOfEntries: what was found with all entries of one Secret is not served to a
+// TestScopesOfEntries: a result for all entries of one Secret is not served to a
 // workload that has some of them.
 func TestScopesOfEntries(t *testing.T) {
 	server := start(t, registrytest.Token)

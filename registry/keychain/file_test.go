@@ -33,7 +33,7 @@ func userFor(t testing.TB, file *keychain.File, repository string) string {
 	return found.Username
 }
 
-// TestEntries: each entry is for whom the kubelet has it for.
+// TestEntries: each entry applies to the same registries as for the kubelet.
 func TestEntries(t *testing.T) {
 	for _, test := range []struct {
 		reason, entry, repository string
@@ -212,7 +212,7 @@ func TestParseFile(t *testing.T) {
 		{reason: "without the padding", content: one + `"auth":"dXNlcjpwdw"}}}`, user: "user"},
 		{reason: "one field goes before two", content: one + `"username":"other","auth":"dTpw"}}}`, user: "u"},
 		{reason: "no entries", content: `{}`},
-		{reason: "an empty entry, whose credential is in a store", content: `{"auths":{"registry.example":{}},"credsStore":"evil","credHelpers":{"registry.example":"evil"}}`},
+		{reason: "an empty entry, with its credential in a store", content: `{"auths":{"registry.example":{}},"credsStore":"evil","credHelpers":{"registry.example":"evil"}}`},
 		{
 			reason:  "an empty entry leaves the repository to the next one",
 			content: `{"auths":{"registry.example/app":{},"registry.example":{"auth":"dTpw"}}}`, user: "u",
@@ -226,7 +226,7 @@ func TestParseFile(t *testing.T) {
 		{reason: "as much as a Secret holds", content: `{"auths":{}}` + strings.Repeat(" ", 1<<20-len(`{"auths":{}}`))},
 		{reason: "more than a Secret holds", content: `{"auths":{}}` + strings.Repeat(" ", 1<<20), says: "more than 1048576 bytes"},
 		{reason: "as many hosts as are read", content: string(justEnough)},
-		{reason: "more hosts than anybody has", content: string(tooMany), says: "more than 1000 hosts"},
+		{reason: "more hosts than allowed", content: string(tooMany), says: "more than 1000 hosts"},
 	} {
 		file, err := keychain.ParseFile([]byte(test.content))
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -272,8 +272,8 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-// FuzzParseFile: whatever a Secret holds, reading it ends, and what it gives to
-// one host is in an entry that can mean this host.
+// FuzzParseFile: reading a Secret ends, with any content, and a credential for one
+// host is in an entry that can match this host.
 func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(`{"auths":{"registry.example":{"auth":"dTpw"}}}`))
 	f.Add([]byte(`{"auths":{"*.example/team":{"username":"u","password":"p"}}}`))

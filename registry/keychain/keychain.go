@@ -69,7 +69,7 @@ type Request struct {
 type Keychain struct {
 	config      Config
 	insecure    *registry.Client
-	gateway     []place
+	gateway     []secretSource
 	secretCache *secretCache
 	providers   *providers
 
@@ -100,7 +100,7 @@ func New(config Config) (*Keychain, error) {
 	if len(config.Key) < minKey {
 		return nil, fmt.Errorf("new keychain: a key of %d bytes: want at least %d", len(config.Key), minKey)
 	}
-	gateway, err := placesOf(ofGateway, config.Gateway)
+	gateway, err := secretSources(ofGateway, config.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("new keychain: %w", err)
 	}
@@ -137,7 +137,7 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 	if repository.IsZero() {
 		return nil, "", fail(repository, errors.New("the repository is empty"))
 	}
-	policy, err := placesOf(ofPolicy, request.PolicySecrets)
+	policy, err := secretSources(ofPolicy, request.PolicySecrets)
 	if err == nil {
 		err = k.providers.check(request.PolicyProviders)
 	}
@@ -149,9 +149,9 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 	}
 	s := search{repository: repository}
 	k.workload(ctx, &s, request)
-	for _, places := range [][]place{policy, k.gateway} {
+	for _, sources := range [][]secretSource{policy, k.gateway} {
 		if !s.found() {
-			k.secrets(ctx, &s, places)
+			k.secrets(ctx, &s, sources)
 		}
 	}
 	for _, names := range [][]string{request.PolicyProviders, k.config.Cloud} {
@@ -161,8 +161,8 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 	}
 	// A Secret that the gateway may never read does not affect public images: the request is
 	// sent without it, and a refusal is then of that kind.
-	if kind := doubtOf(s.unlooked); !s.found() && len(s.unlooked) > 0 && kind != image.Refused {
-		failure := fail(repository, errors.Join(s.unlooked...))
+	if kind := doubtOf(s.failedLookups); !s.found() && len(s.failedLookups) > 0 && kind != image.Refused {
+		failure := fail(repository, errors.Join(s.failedLookups...))
 		failure.Kind = kind
 		return nil, "", failure
 	}
@@ -181,9 +181,9 @@ func fail(repository image.Repository, err error) *image.Error {
 
 // doubtOf is the kind of the failed lookups together. The author of the workload chooses
 // the names in it: if that is part of the cause, the kind is not image.Unavailable.
-func doubtOf(unlooked []error) image.Kind {
+func doubtOf(failed []error) image.Kind {
 	kind := image.Unavailable
-	for _, err := range unlooked {
+	for _, err := range failed {
 		switch image.KindOf(err) {
 		case image.Bound:
 			return image.Bound
@@ -225,7 +225,7 @@ func (k *Keychain) scope(s *search, request Request) string {
 }
 
 // client returns the client for a scope, the same one each time, since it caches tokens.
-func (k *Keychain) client(key clientKey, s *search, request Request, policy []place) (*registry.Client, error) {
+func (k *Keychain) client(key clientKey, s *search, request Request, policy []secretSource) (*registry.Client, error) {
 	if known, ok := k.clients.Get(key); ok {
 		return known, nil
 	}
@@ -242,17 +242,17 @@ func (k *Keychain) client(key clientKey, s *search, request Request, policy []pl
 	if err != nil {
 		return nil, err
 	}
-	made = made.From(registry.Provenance{Advice: adviceAnonymous}) // once, and not for each question
+	made = made.From(registry.Provenance{Advice: adviceAnonymous}) // once, and not for each request
 	k.clients.Put(key, made, clientAge)
 	return made, nil
 }
 
-// sources are the credentials that were found, for its repository, and the places
-// for evidence elsewhere.
-func (k *Keychain) sources(s *search, request Request, policy []place) []registry.Source {
+// sources are the credentials that were found for the repository, and those for the repositories of
+// evidence.
+func (k *Keychain) sources(s *search, request Request, policy []secretSource) []registry.Source {
 	var sources []registry.Source
 	for _, f := range s.choices() {
-		sources = append(sources, registry.Source{Name: f.place.String(), Keychain: choice{of: f.bound, rank: f.rank}, Foreign: f.place.isForeign()})
+		sources = append(sources, registry.Source{Name: f.source.String(), Keychain: choice{of: f.bound, rank: f.rank}, Foreign: f.source.isForeign()})
 	}
 	if s.provider != "" {
 		sources = append(sources, k.providers.sources[s.provider])
@@ -274,19 +274,19 @@ func (k *Keychain) sources(s *search, request Request, policy []place) []registr
 
 // provenance adds to the client the origin of its credential, and the Secrets without use.
 func provenance(client *registry.Client, s *search) *registry.Client {
-	if len(s.finds)+len(s.notes)+len(s.unlooked) == 0 {
+	if len(s.credentials)+len(s.notes)+len(s.failedLookups) == 0 {
 		return client // it has the provenance already
 	}
 	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
 	for _, f := range s.choices() {
-		p.Sources = append(p.Sources, f.place.String())
+		p.Sources = append(p.Sources, f.source.String())
 	}
-	texts := make([]string, len(s.unlooked))
-	for i, err := range s.unlooked {
+	texts := make([]string, len(s.failedLookups))
+	for i, err := range s.failedLookups {
 		texts[i] = err.Error()
 	}
-	p.Unlooked, p.Doubt = strings.Join(texts, "; "), doubtOf(s.unlooked)
+	p.FailedLookups, p.Doubt = strings.Join(texts, "; "), doubtOf(s.failedLookups)
 	return client.From(p)
 }
 
-const adviceAnonymous = "no place has a credential for it; if it exists, give the pod an imagePullSecret for that registry"
+const adviceAnonymous = "no credential was found for it; if it exists, give the pod an imagePullSecret for that registry"

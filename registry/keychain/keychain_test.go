@@ -217,9 +217,9 @@ func names(n int) []string {
 	return list
 }
 
-// TestWhatAPlaceSays: no credential, one that is of no use, and one that could
+// TestSources: no credential, one that is of no use, and one that could
 // not be looked up are three things.
-func TestWhatAPlaceSays(t *testing.T) {
+func TestSources(t *testing.T) {
 	server := start(t, registrytest.Basic)
 	right := login(server.Host() + " user:" + password)
 	down := secret{broken: errors.New("the API server is down")}
@@ -257,7 +257,7 @@ func TestWhatAPlaceSays(t *testing.T) {
 			kind: image.Refused, says: `imagePullSecret "pull" could not be looked up`,
 		},
 		{
-			reason: "the gateway may not read it, and nobody answers for another", pull: &forbidden, account: []string{"!"},
+			reason: "the gateway may not read it, and another does not answer", pull: &forbidden, account: []string{"!"},
 			kind: image.Refused, says: `the service account "default" could not be looked up`,
 		},
 		{reason: "the service account names as many as are looked up", account: names(20), kind: image.Refused, says: "anonymously"},
@@ -267,7 +267,7 @@ func TestWhatAPlaceSays(t *testing.T) {
 			reason: "the service account names more than are looked up, and the gateway's is refused", account: names(21),
 			gateway: new(login(server.Host() + " user:" + wrong)), kind: image.Bound, says: "at most 20",
 		},
-		{reason: "the service account names more than are looked up, and nobody answers for the pod's", pull: &down, account: names(21), kind: image.Bound, says: "at most 20"},
+		{reason: "the service account names more than are looked up, and the pod's does not answer", pull: &down, account: names(21), kind: image.Bound, says: "at most 20"},
 		{
 			reason: "it could not be looked up for a reason of a readable length", pull: &secret{broken: errors.New(strings.Repeat("x", 300))}, account: []string{"!"},
 			kind: image.Unavailable, says: ": " + strings.Repeat("x", 300) + "\nthe service account",
@@ -294,16 +294,16 @@ func TestWhatAPlaceSays(t *testing.T) {
 				t.Fatalf("%q, want %q: %v", image.KindOf(err), test.kind, err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "hunter")) {
-				t.Errorf("the message is %q, want one that says %q", err, test.says)
+				t.Errorf("the message is %q, want one that contains %q", err, test.says)
 			}
 		})
 	}
 }
 
-// TestWhatMayNeverBeReadHidesNothingPublic: a gateway without the right to read Secrets looks
-// at what anybody may see. Whom to ask for what nobody answered, or what is too much, is not
-// known better by asking without.
-func TestWhatMayNeverBeReadHidesNothingPublic(t *testing.T) {
+// TestForbiddenSecretsHideNothingPublic: a gateway without the right to read Secrets reads
+// public images anonymously. After a missing answer, or above a bound, an anonymous
+// request is no substitute.
+func TestForbiddenSecretsHideNothingPublic(t *testing.T) {
 	public, private := start(t, registrytest.NoAuth), start(t, registrytest.Basic)
 	forbidden := secret{broken: &image.Error{Kind: image.Refused, Op: "get Secret", On: "team/pull"}}
 	for _, test := range []struct {
@@ -313,11 +313,11 @@ func TestWhatMayNeverBeReadHidesNothingPublic(t *testing.T) {
 		account []string
 		kind    image.Kind // "" means that it is resolved
 	}{
-		{"anybody may see it", public.Host(), forbidden, nil, ""},
-		{"anybody may see it, and nobody answers for another", public.Host(), forbidden, []string{"!"}, ""},
-		{"not anybody may see it", private.Host(), forbidden, nil, image.Refused},
-		{"anybody may see it, and the API server is silent", public.Host(), secret{broken: errors.New("down")}, nil, image.Unavailable},
-		{"anybody may see it, and more are named than are looked up", public.Host(), forbidden, names(21), image.Bound},
+		{"it is public", public.Host(), forbidden, nil, ""},
+		{"it is public, and another does not answer", public.Host(), forbidden, []string{"!"}, ""},
+		{"it is not public", private.Host(), forbidden, nil, image.Refused},
+		{"it is public, and the API server is silent", public.Host(), secret{broken: errors.New("down")}, nil, image.Unavailable},
+		{"it is public, and more are named than are looked up", public.Host(), forbidden, names(21), image.Bound},
 	} {
 		c := &cluster{secrets: map[string]secret{"team/pull": test.pull}, accounts: map[string][]string{"team/default": test.account}}
 		scope, err := resolve(t, newKeychain(t, c, nil), test.host, pod)
@@ -367,7 +367,7 @@ func TestAVanishedNamespaceIsAnonymous(t *testing.T) {
 	_, err = resolve(t, k, private.Host(), pod)
 	for _, says := range []string{`imagePullSecret "pull" does not exist`, `the service account "default" does not exist`, "anonymously"} {
 		if image.KindOf(err) != image.Refused || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: want a refusal that says %q", err, says)
+			t.Errorf("%v: want a refusal that contains %q", err, says)
 		}
 	}
 }
@@ -405,7 +405,7 @@ func TestScopes(t *testing.T) {
 	}{
 		{"again", scope("a", nil), true},
 		{"another namespace with the same credential", scope("b", nil), true},
-		{"another namespace, whose Secret has more for other hosts", scope("g", nil), true},
+		{"another namespace, with a Secret that has more for other hosts", scope("g", nil), true},
 		{"another password", scope("c", nil), false},
 		{"another user", scope("e", nil), false},
 		{"the same credential for less", scope("f", nil), false},
@@ -445,7 +445,7 @@ func TestScopes(t *testing.T) {
 	c.secrets["a/pull"] = secret{kind: kindLegacy, data: map[string][]byte{".dockercfg": config(host + " user:changed")}}
 	c.mu.Unlock()
 	if got := scope("a", nil); got != "anonymous" {
-		t.Errorf("a Secret of another type, which says nothing by its bytes, has the scope %q", got)
+		t.Errorf("a Secret of another type, with content that is not read, has the scope %q", got)
 	}
 	other := newKeychain(t, c, nil)
 	if _, theirs, err := other.Open(t.Context(), keychain.Request{Namespace: "b", PullSecrets: []string{"pull"}}, repository); err != nil || theirs == mine {
@@ -506,7 +506,7 @@ func TestOneTokenForManyAdmissions(t *testing.T) {
 }
 
 // TestSharedTokensNameTheirOwnPlace: two namespaces share a refused credential,
-// and each is told of its own Secret.
+// and each error names its own Secret.
 func TestSharedTokensNameTheirOwnPlace(t *testing.T) {
 	server := start(t, registrytest.Basic)
 	bad := login(server.Host() + " user:" + wrong)
@@ -514,7 +514,7 @@ func TestSharedTokensNameTheirOwnPlace(t *testing.T) {
 	for namespace, name := range map[string]string{"a": "mine", "b": "theirs"} {
 		_, err := resolve(t, k, server.Host(), keychain.Request{Namespace: namespace, PullSecrets: []string{name}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("imagePullSecret %q", name)) {
-			t.Errorf("%s is told %v", namespace, err)
+			t.Errorf("%s gets %v", namespace, err)
 		}
 	}
 }
@@ -594,7 +594,7 @@ func TestASecretIsReadOnce(t *testing.T) {
 	}
 	c := &cluster{secrets: map[string]secret{"team/pull": login(list...)}}
 	k := newKeychain(t, c, nil)
-	anew := func(host int) bool { // tells by what is allocated: something for each entry
+	anew := func(host int) bool { // measured by its allocations: some for each entry
 		repository := image.MustParse(fmt.Sprintf("h%d.example/team7/app", host)).Repository()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -606,16 +606,16 @@ func TestASecretIsReadOnce(t *testing.T) {
 		return after.Mallocs-before.Mallocs > entries
 	}
 	if !anew(0) {
-		t.Error("a Secret that nobody has read is not read")
+		t.Error("an unread Secret is not read")
 	}
 	for host := 1; host < remembered; host++ {
 		if !anew(host) {
-			t.Errorf("host %d: what the Secret has for it is not made out", host)
+			t.Errorf("host %d: the Secret's entry for it is not determined", host)
 		}
 	}
 	for host := range remembered {
 		if anew(host) {
-			t.Errorf("host %d: what the Secret has for it is made out again", host)
+			t.Errorf("host %d: the Secret's entry for it is determined again", host)
 		}
 	}
 	anew(remembered)
@@ -638,13 +638,13 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"a policy's Secret without namespace", keychain.Request{PolicySecrets: []string{"pull"}}, "namespace/name"},
 		{"a policy's Secret that is a path", keychain.Request{PolicySecrets: []string{"a/b/c"}}, "namespace/name"},
-		{"a provider that nobody knows", keychain.Request{PolicyProviders: []string{"oracle"}}, "amazon"},
+		{"an unknown provider", keychain.Request{PolicyProviders: []string{"oracle"}}, "amazon"},
 		{"a policy's Secret in the folder above", keychain.Request{PolicySecrets: []string{"../pull"}}, "namespace/name"},
 		{"a policy's Secret that is the folder above", keychain.Request{PolicySecrets: []string{"a/.."}}, "namespace/name"},
 		{"a policy's Secret that is the folder", keychain.Request{PolicySecrets: []string{"a/."}}, "namespace/name"},
-		{"a policy's Secret whose name is too long", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 254)}}, "namespace/name"},
-		{"a provider that fails", keychain.Request{PolicyProviders: []string{"amazon"}}, "the credential provider amazon could not be looked up: *errors.errorString"},
-		{"a provider whose credential cannot be had", keychain.Request{PolicyProviders: []string{"google"}}, "the credential provider google could not be looked up: *errors.errorString"},
+		{"a policy's Secret with a name that is too long", keychain.Request{PolicySecrets: []string{"a/" + strings.Repeat("x", 254)}}, "namespace/name"},
+		{"a provider that fails", keychain.Request{PolicyProviders: []string{"amazon"}}, "the credential provider amazon could not be looked up: the provider failed, and its text is left out"},
+		{"a provider without an available credential", keychain.Request{PolicyProviders: []string{"google"}}, "the credential provider google could not be looked up: the provider failed, and its text is left out"},
 	} {
 		k := newKeychain(t, &cluster{}, func(config *keychain.Config) {
 			config.Providers = map[string]registry.Source{
@@ -654,7 +654,7 @@ func TestOpenRefuses(t *testing.T) {
 		})
 		_, _, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository())
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%s: %v, want one that says %q", test.reason, err, test.says)
+			t.Errorf("%s: %v, want one that contains %q", test.reason, err, test.says)
 		}
 	}
 	k := newKeychain(t, &cluster{}, nil)
@@ -678,24 +678,24 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNone are not asked for, and the empty one is not spoken of.
+// TestNamesThatAreNone are not requested, and the empty one is not reported.
 func TestNamesThatAreNone(t *testing.T) {
 	server := start(t, registrytest.Basic)
 	c := &cluster{}
 	k := newKeychain(t, c, nil)
 	_, err := resolve(t, k, server.Host(), keychain.Request{Namespace: "team", PullSecrets: []string{"../../kube-system/x", ""}})
 	if image.KindOf(err) != image.Refused || !strings.Contains(err.Error(), `imagePullSecret "../../kube-system/x" is no name of a Secret`) {
-		t.Errorf("%v: want a refusal that says what is no name", err)
+		t.Errorf("%v: want a refusal that quotes the invalid name", err)
 	}
 	if err != nil && (strings.Contains(err.Error(), `imagePullSecret ""`) || strings.Contains(err.Error(), "service account")) {
-		t.Errorf("%v: says something of what nobody named", err)
+		t.Errorf("%v: mentions the empty name", err)
 	}
 	if len(c.asked) > 0 {
 		t.Errorf("%v were asked for", c.asked)
 	}
 }
 
-// TestPlacesThatAreNotReadHere: without anybody to look them up, those of a workload
+// TestPlacesThatAreNotReadHere: without access to them, those of a workload
 // are left out, and a policy's are refused.
 func TestPlacesThatAreNotReadHere(t *testing.T) {
 	noSecrets := func(config *keychain.Config) { config.Secrets = nil }
@@ -706,12 +706,12 @@ func TestPlacesThatAreNotReadHere(t *testing.T) {
 		request keychain.Request
 		says    string // "" means that it is anonymous
 	}{
-		{"nobody names any", noSecrets, keychain.Request{}, ""},
+		{"none is named", noSecrets, keychain.Request{}, ""},
 		{"a pod's Secret and service account", noSecrets, pod, ""},
 		{"a service account", noAccounts, pod, ""},
 		{"a policy's Secret", noSecrets, keychain.Request{PolicySecrets: []string{"a/b"}}, "a/b: Secrets are not read here"},
 		{"a policy's Secret that does not exist", noAccounts, keychain.Request{PolicySecrets: []string{"a/b"}}, ""},
-		{"a policy's Secret, and a provider that nobody knows", noSecrets, keychain.Request{PolicySecrets: []string{"a/b"}, PolicyProviders: []string{"oracle"}}, "oracle"},
+		{"a policy's Secret, and an unknown provider", noSecrets, keychain.Request{PolicySecrets: []string{"a/b"}, PolicyProviders: []string{"oracle"}}, "oracle"},
 	} {
 		k := newKeychain(t, &cluster{}, test.without)
 		_, scope, err := k.Open(t.Context(), test.request, image.MustParse("registry.example/app").Repository())
@@ -719,12 +719,12 @@ func TestPlacesThatAreNotReadHere(t *testing.T) {
 		case test.says == "" && (err != nil || !strings.HasPrefix(scope, "anonymous")):
 			t.Errorf("%s: scope %q, %v", test.reason, scope, err)
 		case test.says != "" && (image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), test.says)):
-			t.Errorf("%s: %v, want one that says %q", test.reason, err, test.says)
+			t.Errorf("%s: %v, want one that contains %q", test.reason, err, test.says)
 		}
 	}
 }
 
-// TestInsecure: TLS is given up only for who asks for it.
+// TestInsecure: TLS is given up only by an insecure client.
 func TestInsecure(t *testing.T) {
 	server := registrytest.Start(registrytest.Options{TLS: true})
 	t.Cleanup(server.Close)
@@ -735,7 +735,7 @@ func TestInsecure(t *testing.T) {
 		want     image.Kind
 	}{{true, ""}, {false, image.Unavailable}} {
 		if _, err := resolve(t, k, server.Host(), keychain.Request{AllowInsecure: test.insecure}); image.KindOf(err) != test.want {
-			t.Errorf("insecure %t, with a certificate that nobody vouches for: %q, want %q: %v", test.insecure, image.KindOf(err), test.want, err)
+			t.Errorf("insecure %t, with a certificate of an unknown authority: %q, want %q: %v", test.insecure, image.KindOf(err), test.want, err)
 		}
 	}
 }
@@ -751,8 +751,8 @@ func (c counted) Resolve(target authn.Resource) (authn.Authenticator, error) {
 	return c.fixed.Resolve(target)
 }
 
-// TestAProviderIsAskedNowAndThen: what it has is remembered for longer than that it
-// has nothing, which clouds say of failures, too.
+// TestAProviderIsAskedNowAndThen: a credential is cached for longer than the answer
+// that there is none, which clouds give for failures, too.
 func TestAProviderIsAskedNowAndThen(t *testing.T) {
 	for _, test := range []struct {
 		reason, reference, scope string
@@ -796,7 +796,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"the least", keychain.Config{Registry: client}, ""},
 		{"no client", keychain.Config{}, "registry client"},
-		{"Secrets and nobody to ask", keychain.Config{Registry: client, Gateway: []string{"a/b"}}, "look them up"},
+		{"Secrets and no access to them", keychain.Config{Registry: client, Gateway: []string{"a/b"}}, "look them up"},
 		{"a Secret without namespace", keychain.Config{Registry: client, Secrets: &cluster{}, Gateway: []string{"b"}}, "namespace/name"},
 		{"a short key", keychain.Config{Registry: client, Key: make([]byte, 15)}, "at least 16"},
 		{"the shortest key", keychain.Config{Registry: client, Key: make([]byte, 16)}, ""},

@@ -2,6 +2,7 @@ package keychain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,14 +75,17 @@ func (p *providers) has(ctx context.Context, name string, repository image.Repos
 	})
 }
 
+// errProvider replaces the error of a provider, which may print secrets.
+var errProvider = errors.New("the provider failed, and its text is left out, since it may have a secret")
+
 func (p *providers) request(ctx context.Context, name string, repository image.Repository) (bool, error) {
 	authenticator, err := authn.Resolve(ctx, p.sources[name].Keychain, registry.Resource(repository))
 	if err != nil {
-		return false, fmt.Errorf("%T", err) // helpers may print secrets
+		return false, errProvider
 	}
 	config, err := authn.Authorization(ctx, authenticator)
 	if err != nil {
-		return false, fmt.Errorf("%T", err)
+		return false, errProvider
 	}
 	return *config != (authn.AuthConfig{}), nil
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/quaymaster/quaymaster/internal/redact"
 )
 
-// owner is the origin of a Secret's name.
-type owner int
+// origin is where a Secret is named.
+type origin int
 
 const (
-	ofPod owner = iota
+	ofPod origin = iota
 	ofAccount
 	ofPolicy
 	ofGateway
 )
 
-// place is a Secret and the origin of its name.
-type place struct {
-	owner   owner
+// secretSource is a Secret and where it is named.
+type secretSource struct {
+	origin  origin
 	secret  secretName
 	account string // of ofAccount
 }
 
-// String names the place in messages. The Secrets of a workload are named without their
-// namespace: two workloads that share a credential share an answer, and must not learn
-// each other's namespace.
-func (p place) String() string {
-	switch p.owner {
+// String describes the source in messages. The Secrets of a workload are named without their
+// namespace: two workloads that share a credential share an answer, and must not learn each other's
+// namespace.
+func (p secretSource) String() string {
+	switch p.origin {
 	case ofPod:
 		return fmt.Sprintf("imagePullSecret %q", shorten(p.secret.name))
 	case ofAccount:
@@ -45,46 +45,46 @@ func (p place) String() string {
 }
 
 // isForeign reports whether the author of the workload writes the Secret.
-func (p place) isForeign() bool { return p.owner == ofPod || p.owner == ofAccount }
+func (p secretSource) isForeign() bool { return p.origin == ofPod || p.origin == ofAccount }
 
 // search is the result of the lookups for one repository.
 type search struct {
 	repository image.Repository
 
-	finds    []find // credentials of Secrets, as they are tried
-	provider string // has a credential; its name
+	credentials []credential // of Secrets, in the order of the tries
+	provider    string       // has a credential; its name
 
-	notes    []string
-	unlooked []error // failed lookups
+	notes         []string
+	failedLookups []error
 }
 
-// find is a credential in a Secret.
-type find struct {
-	place place
-	bound *bound
-	entry entry
-	rank  int // among the entries of bound for the repository
+// credential is a credential in a Secret.
+type credential struct {
+	source secretSource
+	bound  *bound
+	entry  entry
+	rank   int // among the entries of bound for the repository
 }
 
-// choices are the finds, and after them the entries of the same Secrets that are for
+// choices are the credentials, and after them the entries of the same Secrets that are for
 // other repositories alone: a policy may keep evidence there.
-func (s *search) choices() []find {
-	all := slices.Clone(s.finds)
-	for _, f := range s.finds {
+func (s *search) choices() []credential {
+	all := slices.Clone(s.credentials)
+	for _, f := range s.credentials {
 		if f.rank > 0 {
 			continue
 		}
 		for rank := len(fitting(f.bound.entries, s.repository.Path())); rank < min(len(f.bound.entries), maxTried+1); rank++ {
-			all = append(all, find{place: f.place, bound: f.bound, rank: rank})
+			all = append(all, credential{source: f.source, bound: f.bound, rank: rank})
 		}
 	}
 	return all
 }
 
-// bounds are the Secrets of the finds, each once.
+// bounds are the Secrets of the credentials, each once.
 func (s *search) bounds() []*bound {
 	var all []*bound
-	for _, f := range s.finds {
+	for _, f := range s.credentials {
 		if !slices.Contains(all, f.bound) {
 			all = append(all, f.bound)
 		}
@@ -94,33 +94,33 @@ func (s *search) bounds() []*bound {
 
 // isForeign reports whether the credentials are the workload's.
 func (s *search) isForeign() bool {
-	return slices.ContainsFunc(s.finds, func(f find) bool { return f.place.isForeign() })
+	return slices.ContainsFunc(s.credentials, func(f credential) bool { return f.source.isForeign() })
 }
 
-// found reports whether a place has a credential.
-func (s *search) found() bool { return len(s.finds) > 0 || s.provider != "" }
+// found reports whether a source has a credential.
+func (s *search) found() bool { return len(s.credentials) > 0 || s.provider != "" }
 
-func (s *search) note(p place, err error) {
+func (s *search) note(p secretSource, err error) {
 	s.notes = append(s.notes, fmt.Sprintf("%s %v", p, err))
 }
 
 func (s *search) missed(what string, err error) {
-	s.unlooked = append(s.unlooked, &unlookedError{place: what, err: err})
+	s.failedLookups = append(s.failedLookups, &lookupError{subject: what, err: err})
 }
 
-// unlookedError reports a failed lookup.
-type unlookedError struct {
-	place string
-	err   error
+// lookupError reports a failed lookup.
+type lookupError struct {
+	subject string
+	err     error
 }
 
 // Error implements error.
-func (e *unlookedError) Error() string {
-	return e.place + " could not be looked up: " + shortenCause(redact.Text(e.err.Error()))
+func (e *lookupError) Error() string {
+	return e.subject + " could not be looked up: " + shortenCause(redact.Text(e.err.Error()))
 }
 
 // Unwrap returns the cause.
-func (e *unlookedError) Unwrap() error { return e.err }
+func (e *lookupError) Unwrap() error { return e.err }
 
 func shortenCause(text string) string {
 	const most = 300
@@ -131,12 +131,12 @@ func shortenCause(text string) string {
 	return text
 }
 
-// secrets looks through the Secrets of one owner. All entries for the repository are
-// tried, as the kubelet does: the most specific first, then in the order of the Secrets.
-func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
-	for i, p := range places {
+// secrets reads the Secrets of one origin. All entries for the repository are tried, as by the kubelet:
+// the most specific first, then in the order of the Secrets.
+func (k *Keychain) secrets(ctx context.Context, s *search, sources []secretSource) {
+	for i, p := range sources {
 		if p.secret.name == "" {
-			continue // the kubelet overlooks an empty name, too
+			continue // the kubelet ignores an empty name, too
 		}
 		if i >= maxSecrets {
 			s.missed(p.String(), &image.Error{Kind: image.Bound, Op: "look up", On: "Secrets", Err: fmt.Errorf("at most %d Secrets are looked up", maxSecrets)})
@@ -162,17 +162,17 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 		if held == nil {
 			continue
 		}
-		if slices.ContainsFunc(s.finds, func(f find) bool { return f.bound.scope == held.scope }) {
+		if slices.ContainsFunc(s.credentials, func(f credential) bool { return f.bound.scope == held.scope }) {
 			continue
 		}
 		for rank, mine := range fitting(held.entries, s.repository.Path()) {
-			s.finds = append(s.finds, find{place: p, bound: held, entry: mine, rank: rank})
+			s.credentials = append(s.credentials, credential{source: p, bound: held, entry: mine, rank: rank})
 		}
 	}
-	slices.SortStableFunc(s.finds, func(a, b find) int { return a.entry.compare(b.entry) })
-	if len(s.finds) > maxTried {
-		s.missed(s.finds[maxTried].place.String(), tooMany(s.repository.String()))
-		s.finds = s.finds[:maxTried]
+	slices.SortStableFunc(s.credentials, func(a, b credential) int { return a.entry.compare(b.entry) })
+	if len(s.credentials) > maxTried {
+		s.missed(s.credentials[maxTried].source.String(), tooMany(s.repository.String()))
+		s.credentials = s.credentials[:maxTried]
 	}
 }
 
@@ -205,11 +205,11 @@ func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
 	if k.config.Secrets == nil {
 		return
 	}
-	ofThePod := make([]place, len(request.PullSecrets))
+	podSources := make([]secretSource, len(request.PullSecrets))
 	for i, name := range request.PullSecrets {
-		ofThePod[i] = place{owner: ofPod, secret: secretName{request.Namespace, name}}
+		podSources[i] = secretSource{origin: ofPod, secret: secretName{request.Namespace, name}}
 	}
-	k.secrets(ctx, s, ofThePod)
+	k.secrets(ctx, s, podSources)
 	if s.found() {
 		return
 	}
@@ -225,25 +225,25 @@ func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
 		s.missed(fmt.Sprintf("the service account %q", shorten(request.ServiceAccount)), err)
 		return
 	}
-	var places []place
+	var sources []secretSource
 	for _, name := range names {
 		if !slices.Contains(request.PullSecrets, name) { // a pod's were looked up above
-			places = append(places, place{owner: ofAccount, secret: secretName{request.Namespace, name}, account: request.ServiceAccount})
+			sources = append(sources, secretSource{origin: ofAccount, secret: secretName{request.Namespace, name}, account: request.ServiceAccount})
 		}
 	}
-	k.secrets(ctx, s, places)
+	k.secrets(ctx, s, sources)
 }
 
-// placesOf reads names of the form namespace/name.
-func placesOf(who owner, names []string) ([]place, error) {
-	var places []place
+// secretSources reads names of the form namespace/name.
+func secretSources(of origin, names []string) ([]secretSource, error) {
+	var sources []secretSource
 	for _, written := range names {
 		namespace, name, _ := strings.Cut(written, "/")
-		p := place{owner: who, secret: secretName{namespace, name}}
+		p := secretSource{origin: of, secret: secretName{namespace, name}}
 		if err := p.secret.check(); err != nil {
 			return nil, fmt.Errorf("the Secret %q: want namespace/name", shorten(written))
 		}
-		places = append(places, p)
+		sources = append(sources, p)
 	}
-	return places, nil
+	return sources, nil
 }

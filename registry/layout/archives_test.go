@@ -62,8 +62,8 @@ func tarOf(t *testing.T, parts ...string) string {
 	return path
 }
 
-// TestArchiveHasOneReading: what one program unpacks, and another otherwise, is refused;
-// what they all do alike is read.
+// TestArchiveHasOneReading: an archive that programs unpack differently is refused;
+// one that all read alike is read.
 func TestArchiveHasOneReading(t *testing.T) {
 	const good, evil = `{"manifests":[]}`, `{"manifests":[{}]}`
 	long := strings.Repeat("long/", 30)
@@ -112,7 +112,7 @@ func TestArchiveHasOneReading(t *testing.T) {
 		{"two long names", []string{block('L', "h", "index.json\x00"), block('L', "h", "y\x00"), block('0', "x", evil)}, "extended headers"},
 		{"a long name and another", []string{block('L', "h", "y\x00"), block('x', "h", record("path", "index.json")), block('0', "x", evil)}, "extended headers"},
 		{"a header too many", []string{block('L', "h", "y\x00"), block('K', "h", "y\x00"), block('L', "h", "y\x00"), linkTo("x", "y")}, "extended headers"},
-		{"a header whose size only some can read", []string{sizedBlock('x', "h", "\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"+string(rune(len(record("a", "b")))), record("a", "b")), block('0', "x", evil)}, "extended headers"},
+		{"a header with a size that only some programs read", []string{sizedBlock('x', "h", "\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"+string(rune(len(record("a", "b")))), record("a", "b")), block('0', "x", evil)}, "extended headers"},
 
 		{"a comment on all", []string{block('g', "h", record("comment", "a commit")), block('0', "x", evil)}, ""},
 		{"a time of all", []string{block('g', "h", record("mtime", "1")+record("comment", "a commit")), block('0', "x", evil)}, ""},
@@ -133,7 +133,7 @@ func TestArchiveHasOneReading(t *testing.T) {
 			layout, err := Open(tarOf(t, parts...))
 			if test.says != "" {
 				if image.KindOf(err) != image.Corrupt || !strings.Contains(err.Error(), test.says) {
-					t.Errorf("%s, %s the index: %v, want one that says %q", test.reason, order, err, test.says)
+					t.Errorf("%s, %s the index: %v, want one that contains %q", test.reason, order, err, test.says)
 				}
 				continue
 			}

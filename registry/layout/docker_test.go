@@ -91,7 +91,7 @@ func packedImage(t *testing.T) v1.Image {
 	return made
 }
 
-// unpackedImage is one whose layers are plain tar, as a store of unpacked layers
+// unpackedImage has layers that are plain tar, as a store of unpacked layers
 // writes them.
 func unpackedImage(t *testing.T) v1.Image {
 	t.Helper()
@@ -102,8 +102,8 @@ func unpackedImage(t *testing.T) v1.Image {
 	return made
 }
 
-// TestDockerSave: an archive with a layout is one; one without has no digest that a
-// registry knows, and that is said.
+// TestDockerSave: an archive with a layout is one; without a layout it has no digest that a
+// registry has, and the error states that.
 func TestDockerSave(t *testing.T) {
 	ctx := t.Context()
 	saved := packedImage(t)
@@ -168,8 +168,8 @@ func TestDockerSave(t *testing.T) {
 	})
 }
 
-// TestDockerSaveContradiction: "docker load" may go by manifest.json, so that what it
-// names must be what index.json does.
+// TestDockerSaveContradiction: "docker load" may use manifest.json, so it must name
+// the same as index.json.
 func TestDockerSaveContradiction(t *testing.T) {
 	const v1Name, v2Name = "reg.example/team/app:v1", "reg.example/team/app:v2"
 	good, other := packedImage(t), packedImage(t)
@@ -402,7 +402,7 @@ func TestLayouts(t *testing.T) {
 	}
 	_, err := named.Resolve(ctx, image.MustParse("reg.example/other:v1"))
 	wantKind(t, err, image.NotFound)
-	// Without their repositories, both stand for any image: that is a contradiction.
+	// Without their repositories, both match any image: that is a contradiction.
 	_, err = join(a, b).Resolve(ctx, image.MustParse("reg.example/app:v1"))
 	wantKind(t, err, image.Corrupt)
 	// The same image twice is none.
@@ -454,7 +454,7 @@ func TestLayoutsReferrers(t *testing.T) {
 	if _, _, err := twice.Manifest(ctx, repo, "v2"); err != nil {
 		t.Errorf("the same under a tag in both: %v", err)
 	}
-	// A layout whose blob is damaged does not stand in the way of one that has it.
+	// A layout with a damaged blob does not hide one that has it.
 	damage := filepath.Join(s.dir, "blobs", "sha256", s.image.Hex)
 	if err := os.Chmod(damage, 0o600); err != nil {
 		t.Fatal(err)
@@ -465,7 +465,7 @@ func TestLayoutsReferrers(t *testing.T) {
 	if _, _, err := joined.Manifest(ctx, repo, s.image.String()); err != nil {
 		t.Errorf("manifest: %v", err)
 	}
-	// By a tag it does: what it has under this tag might be another.
+	// By a tag it does: it might have another manifest under this tag.
 	_, _, err = twice.Manifest(ctx, repo, "v2")
 	wantKind(t, err, image.Corrupt)
 	alone, err := layout.Join(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir))

@@ -29,13 +29,15 @@ type Layout struct {
 	entries    index
 }
 
+const layoutHint = "name a directory, or a tar archive of one, that holds oci-layout and index.json"
+
 // Open opens the layout at path, a directory or a tar archive, and reads
 // its index.
 func Open(path string) (*Layout, error) {
 	files, err := openFiles(path)
 	if err != nil {
 		return nil, &registry.Error{Op: "open OCI layout", Host: path, Kind: kindOfFile(err), Err: err,
-			Hint: "name a directory, or a tar archive of one, that holds oci-layout and index.json"}
+			Hint: layoutHint}
 	}
 	layout := &Layout{path: path, files: files}
 	if err := layout.readIndex(); err != nil {
@@ -52,13 +54,22 @@ func (l *Layout) fail(op, reference string, kind image.Kind, err error) *registr
 	return &registry.Error{Op: op, Host: l.path, Reference: reference, Kind: kind, Err: err}
 }
 
+// failToOpen reports that a file of the layout cannot be read.
+func (l *Layout) failToOpen(err error) *registry.Error {
+	failure := l.fail("open OCI layout", "", kindOfFile(err), err)
+	if failure.Kind == image.NotFound {
+		failure.Hint = layoutHint
+	}
+	return failure
+}
+
 func (l *Layout) readIndex() error {
 	marker, err := l.readFile("oci-layout", maxMarker)
 	if errors.Is(err, fs.ErrNotExist) && l.isDockerArchive() {
 		return l.dockerArchive()
 	}
 	if err != nil {
-		return l.fail("open OCI layout", "", kindOfFile(err), err)
+		return l.failToOpen(err)
 	}
 	var version struct {
 		Version string `json:"imageLayoutVersion"`
@@ -68,7 +79,7 @@ func (l *Layout) readIndex() error {
 	}
 	body, err := l.readFile("index.json", maxIndex)
 	if err != nil {
-		return l.fail("open OCI layout", "", kindOfFile(err), err)
+		return l.failToOpen(err)
 	}
 	var index struct {
 		Manifests []indexEntry `json:"manifests"`
@@ -147,7 +158,8 @@ func (l *Layout) Manifest(_ context.Context, repository image.Repository, refere
 func (l *Layout) manifest(op string, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
 	read := l.read
 	digest, err := image.ParseDigest(reference)
-	if err != nil {
+	isTag := err != nil
+	if isTag {
 		digest, err = l.find(op, repository, reference)
 		if err != nil {
 			return image.Descriptor{}, nil, err
@@ -160,10 +172,23 @@ func (l *Layout) manifest(op string, repository image.Repository, reference stri
 	}
 	descriptor, err := content.Describe(body, l.entries.mediaType(digest, body))
 	if err != nil {
+		if !isTag {
+			err = content.ByContent(err)
+		}
 		return image.Descriptor{}, nil, l.fail(op, reference, image.Corrupt, err)
 	}
 	descriptor.Digest = digest
 	return descriptor, body, nil
+}
+
+// unread is the failure to read the file of a blob, which a manifest names: where it is not there,
+// something is missing, and that is no answer that there is none.
+func (l *Layout) unread(op, reference string, err error) *registry.Error {
+	failure := l.fail(op, reference, kindOfFile(err), withoutPath(err))
+	if failure.Kind == image.NotFound {
+		failure.Kind, failure.Err, failure.Hint = image.Corrupt, errors.New("its file is not there"), "the layout is incomplete: save it again"
+	}
+	return failure
 }
 
 // read reads the bytes of a manifest.
@@ -252,7 +277,7 @@ func (l *Layout) Blob(_ context.Context, _ image.Repository, blob image.Descript
 	}
 	body, err := l.readFile(blobPath(blob.Digest), bound)
 	if err != nil {
-		return nil, l.fail(op, blob.Digest.String(), kindOfFile(err), withoutPath(err))
+		return nil, l.unread(op, blob.Digest.String(), err)
 	}
 	if err := content.CheckBlob(blob, body); err != nil {
 		return nil, l.fail(op, blob.Digest.String(), image.Corrupt, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
-// saved is a layout on disk and what is in it.
+// saved is a layout on disk and its content.
 type saved struct {
 	dir          string
 	image, claim v1.Hash
@@ -246,7 +246,7 @@ func TestOpenLayoutRefuses(t *testing.T) {
 		{"an empty directory", t.TempDir(), image.NotFound},
 		{"a file that is no archive", text, image.Corrupt},
 		{"an archive without a layout", pack(t, filepath.Dir(text)), image.NotFound},
-		{"what is neither a file nor a folder", os.DevNull, image.Unavailable},
+		{"neither a file nor a folder", os.DevNull, image.Unavailable},
 		{"without an index", index(t, "1.0.0", ""), image.NotFound},
 		{"another version", index(t, "2.0.0", `{}`), image.Corrupt},
 		{"an index that is no JSON", index(t, "1.0.0", `{`), image.Corrupt},
@@ -259,6 +259,9 @@ func TestOpenLayoutRefuses(t *testing.T) {
 			wantKind(t, err, test.kind)
 			if strings.Contains(err.Error(), "docker save") {
 				t.Errorf("it takes it for an archive of Docker's: %v", err)
+			}
+			if test.kind == image.NotFound && !strings.Contains(err.Error(), "that holds oci-layout and index.json") {
+				t.Errorf("no hint: %v", err)
 			}
 		})
 	}

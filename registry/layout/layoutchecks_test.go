@@ -57,7 +57,7 @@ func TestHasTag(t *testing.T) {
 	}
 }
 
-// TestFindSaved: what cosign saved is one image without a name, and what is signed of it.
+// TestFindSaved: "cosign save" writes one image without a name, and its signatures.
 func TestFindSaved(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	of := func(kind, digest, name string) indexEntry {
@@ -89,15 +89,15 @@ func TestFindSaved(t *testing.T) {
 	}
 }
 
-// TestMediaTypeOfALayout: the index says what a manifest is, else its shape does.
+// TestMediaTypeOfALayout: the index has a manifest's type, else its shape determines it.
 func TestMediaTypeOfALayout(t *testing.T) {
 	for _, test := range []struct{ reason, entry, body, want string }{
-		{"the index says it", image.MediaTypeManifest, `{"manifests":[]}`, image.MediaTypeManifest},
-		{"the index says something else", "text/html", `{"config":{}}`, image.MediaTypeManifest},
+		{"the index has it", image.MediaTypeManifest, `{"manifests":[]}`, image.MediaTypeManifest},
+		{"the index has another one", "text/html", `{"config":{}}`, image.MediaTypeManifest},
 		{"the shape of an index", "", `{"manifests":[]}`, image.MediaTypeIndex},
 		{"the shape of an image", "", `{"config":{}}`, image.MediaTypeManifest},
 		{"no shape", "", `{}`, ""},
-		{"it says itself", "", `{"mediaType":"text/html","config":{}}`, ""},
+		{"the manifest has it", "", `{"mediaType":"text/html","config":{}}`, ""},
 		{"no JSON", "", `{"config":{},`, ""},
 		{"JSON that is no manifest", "", `{"config":{},"artifactType":5}`, ""},
 	} {
@@ -109,7 +109,7 @@ func TestMediaTypeOfALayout(t *testing.T) {
 	}
 }
 
-// TestLayoutMarker: the version is one, and said once.
+// TestLayoutMarker: there is one version, and one field for it.
 func TestLayoutMarker(t *testing.T) {
 	for marker, good := range map[string]bool{
 		`{"imageLayoutVersion":"1.0.0"}`: true, `{"imageLayoutVersion":"1.0.1"}`: false, `{"imageLayoutVersion":"1.0.0","imageLayoutVersion":5}`: false, `{}`: false, `1.0.0`: false, ``: false,
@@ -121,7 +121,7 @@ func TestLayoutMarker(t *testing.T) {
 	}
 }
 
-// TestLayoutFind: a tag is one manifest, and who has none is told which there are.
+// TestLayoutFind: a tag is one manifest, and an error for a missing tag lists the others.
 func TestLayoutFind(t *testing.T) {
 	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
 	of := func(digest, name, kind string) indexEntry {
@@ -144,7 +144,7 @@ func TestLayoutFind(t *testing.T) {
 		{"a name with its repository, of several", []indexEntry{of(a, "reg.example/app:v1", ""), of(b, "v1", "")}, true, "", ""},
 		{"nothing", nil, false, image.NotFound, "the layout has no tags: name the image by its digest"},
 		{"what has no tag", []indexEntry{of(a, "", "")}, false, image.NotFound, "the layout has no tags: name the image by its digest"},
-		{"other tags, as many as are told of", []indexEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
+		{"other tags, as many as are listed", []indexEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
 		{"one more", []indexEntry{of(a, "1", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", ""), of(a, "6", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
 	} {
 		layout := &Layout{entries: test.entries, onlyFull: test.onlyFull}
@@ -155,7 +155,7 @@ func TestLayoutFind(t *testing.T) {
 	}
 }
 
-// TestLayoutReads: what is there as it should be is read, and why nothing else is.
+// TestLayoutReads: intact content is read; every other case has its error.
 func TestLayoutReads(t *testing.T) {
 	ctx, ref := t.Context(), image.MustParse("reg.example/app:v1")
 	files := inMemory{}
@@ -192,12 +192,12 @@ func TestLayoutReads(t *testing.T) {
 		"a manifest that is an index as well":        {manifest(odd), image.Corrupt},
 		"a manifest that is not there":               {manifest("none"), image.NotFound},
 		"described":                                  {describe(image.Descriptor{Digest: image.DigestOf([]byte(good))}), ""},
-		"described, of what is an index as well":     {describe(image.Descriptor{Digest: image.DigestOf([]byte(odd))}), image.Corrupt},
-		"described, of what is not there":            {describe(image.Descriptor{Digest: none}), image.NotFound},
+		"described, an index as well":                {describe(image.Descriptor{Digest: image.DigestOf([]byte(odd))}), image.Corrupt},
+		"described, and not there":                   {describe(image.Descriptor{Digest: none}), image.NotFound},
 		"described already, so that nothing is read": {describe(image.Descriptor{Digest: none, MediaType: image.MediaTypeManifest, Size: 1}), ""},
 		"a blob":                            {blob(good, int64(len(good)), 100), ""},
 		"an empty blob":                     {blob(empty, 0, 100), ""},
-		"a blob that is not there":          {blob("none", 4, 100), image.NotFound},
+		"a blob that is not there":          {blob("none", 4, 100), image.Corrupt},
 		"a blob of a negative size":         {blob(good, -1, 100), image.Corrupt},
 		"an empty blob of a negative size":  {blob(empty, -1, 100), image.Corrupt},
 		"a blob that is larger than may be": {blob(good, int64(len(good)), 4), image.Bound},
@@ -211,8 +211,8 @@ func TestLayoutReads(t *testing.T) {
 	}
 }
 
-// TestLayoutReferrersTag: what the list at the referrers tag has counts beside what the
-// index has, and a list that cannot be read is told of.
+// TestLayoutReferrersTag: the list at the referrers tag counts in addition to the
+// index, and a list that cannot be read is reported.
 func TestLayoutReferrersTag(t *testing.T) {
 	subject := image.DigestOf([]byte("subject"))
 	names := `{"config":{"mediaType":"a/b"},"subject":{"digest":"` + subject.String() + `"}`
@@ -263,8 +263,8 @@ func TestLayoutReferrersTag(t *testing.T) {
 	}
 }
 
-// TestLayoutReferrersMissing: what the index lists and is missing or damaged is told of if
-// it could be a referrer, beside those that are found; what it could not be is no matter.
+// TestLayoutReferrersMissing: a listed manifest that is missing or damaged is reported if
+// it could be a referrer, with those that are found; if it could not, it does not matter.
 func TestLayoutReferrersMissing(t *testing.T) {
 	subject := image.DigestOf([]byte("subject"))
 	names := func(i int) string {
@@ -293,7 +293,7 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		{"an index that cosign saved and is missing", gone, manifest, "", kindIndex, nowhere, ""},
 		{"signatures that cosign saved and are missing", gone, manifest, "", kindSigs, nowhere, image.Corrupt},
 		{"a platform's image that is missing", gone, manifest, "", "", arm, ""},
-		{"what is of no platform and is missing", gone, manifest, "", "", unknown, image.Corrupt},
+		{"one without a platform, missing", gone, manifest, "", "", unknown, image.Corrupt},
 	} {
 		files := inMemory{}
 		layout := &Layout{files: files}
@@ -313,7 +313,7 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		list(names(2), `{}`)
 		list(`{"config":{}}`, fmt.Sprintf(`{"annotations":{%q:"v2"}}`, annotationRefName)) // another image, which is there
 
-		want := 2 // by its own word it is a manifest, whatever the index says
+		want := 2 // its own media type is a manifest's, whatever the index has
 		if test.state != there {
 			want = 1
 		}
@@ -335,8 +335,8 @@ func TestLayoutReferrersMissing(t *testing.T) {
 	}
 }
 
-// TestLayoutOfMissingManifests: what has a tag and is missing is told apart from a tag
-// that there is not, and what the index lists twice is read once.
+// TestLayoutOfMissingManifests: a tagged manifest that is missing has another error than an
+// unknown tag, and a manifest that the index lists twice is read once.
 func TestLayoutOfMissingManifests(t *testing.T) {
 	subject, ref := image.DigestOf([]byte("subject")), image.MustParse("reg.example/app:v1")
 	missing := image.DigestOf([]byte("missing")).String()
@@ -370,7 +370,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 			t.Errorf("%s: referrers: %v, want %q", test.reason, err, test.referrers)
 		}
 	}
-	// What is asked about cannot refer to itself, there or not.
+	// The subject cannot refer to itself, there or not.
 	itself := &Layout{files: inMemory{}, entries: []indexEntry{{Digest: subject.String()}}}
 	if _, err := itself.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
 		t.Error(err)
@@ -438,8 +438,8 @@ func (m inMemory) put(body string) string {
 	return fmt.Sprintf(`{"digest":%q}`, digest)
 }
 
-// TestConfigurations: an index stands for its platforms, and what cannot be read for
-// nothing.
+// TestConfigurations: an index has the configurations of its platforms, and an unreadable
+// entry has none.
 func TestConfigurations(t *testing.T) {
 	files := inMemory{}
 	index := func(entries ...string) string { return files.put(`{"manifests":[` + strings.Join(entries, ",") + `]}`) }
@@ -467,7 +467,7 @@ func TestConfigurations(t *testing.T) {
 		{"an image that is damaged", damaged, ""},
 		{"an image that is not there", missing, ""},
 		{"what has no digest", `{"digest":"x"}`, ""},
-		{"what is no manifest", files.put(`{"config":{"digest":"c1"},"manifests":5}`), ""},
+		{"another document", files.put(`{"config":{"digest":"c1"},"manifests":5}`), ""},
 	} {
 		var entry indexEntry
 		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
@@ -718,7 +718,7 @@ func TestArchives(t *testing.T) {
 	archive := &archive{file: archiveOf(t), entries: entries}
 	for name, want := range map[string]string{"file": "", "soft": "is a link", "hard": "is a link", "none": fs.ErrNotExist.Error()} {
 		if _, err := archive.Open(name); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want one that says %q", name, err, want)
+			t.Errorf("%s: %v, want one that contains %q", name, err, want)
 		}
 	}
 	closed := archiveOf(t, "file")
@@ -740,8 +740,8 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// TestLayoutsGoOnWithoutOne: of what is the same wherever it is, the first that is found
-// counts; what could not be read is told of before what is not there.
+// TestLayoutsGoOnWithoutOne: of content that is the same in each layout, the first that is found
+// counts; a layout that cannot be read is reported before a missing one.
 func TestLayoutsGoOnWithoutOne(t *testing.T) {
 	gone, broken := &registry.Error{Kind: image.NotFound}, &registry.Error{Kind: image.Unavailable}
 	worse := &registry.Error{Kind: image.Corrupt}

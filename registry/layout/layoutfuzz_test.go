@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
-// FuzzLayout holds that no file of an OCI layout, or of what "docker save" writes, makes
-// the reader panic or leave its folder, and that a manifest is what its digest says.
+// FuzzLayout: no file of an OCI layout or of a "docker save" archive makes the reader panic
+// or leave its folder, and a manifest has the digest under which it is returned.
 func FuzzLayout(f *testing.F) {
 	manifest := []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"digest":"sha256:` + fmt.Sprintf("%064d", 0) + `"},"layers":[]}`)
 	digest := image.DigestOf(manifest)
@@ -51,7 +51,7 @@ func FuzzLayout(f *testing.F) {
 		for _, reference := range append(listed(index), "v1", image.DigestOf(blob).String()) {
 			found, body, err := layout.Manifest(t.Context(), repository, reference)
 			if err == nil && !found.Digest.Matches(body) {
-				t.Errorf("%s has other bytes than it says: %q", found.Digest, body)
+				t.Errorf("%s has other bytes than its digest: %q", found.Digest, body)
 			}
 		}
 	})

@@ -12,12 +12,12 @@ import (
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
-// TestHowLongSomebodyWaits: for a short rest, if there is time, and never what can wait.
-func TestHowLongSomebodyWaits(t *testing.T) {
+// TestWaitTime: for a short rest, if there is time, and never what can wait.
+func TestWaitTime(t *testing.T) {
 	for _, c := range []struct {
 		reason     string
 		after      string        // Retry-After
-		time       time.Duration // that who asks has; 0 for all
+		time       time.Duration // that the caller has; 0 for all
 		background bool
 		waits      bool
 	}{
@@ -76,12 +76,12 @@ func TestOneOfFew(t *testing.T) {
 		first.Leave() // without an answer: it is no sign that more may ask
 		second, err := b.Enter(t.Context(), hub, true)
 		if err != nil {
-			t.Fatalf("nobody asks, and what can wait may not: %v", err)
+			t.Fatalf("no request is active, and background work may not enter: %v", err)
 		}
 		brief, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Enter(brief, hub, false); err == nil {
-			t.Error("what nobody answered let more ask")
+			t.Error("a request without an answer raised the concurrency")
 		}
 		second.Heard(http.StatusOK, nil)
 		second.Leave()
@@ -92,14 +92,14 @@ func TestOneOfFew(t *testing.T) {
 				t.Errorf("after an answer: %v", err)
 			}
 			if _, err := b.Enter(t.Context(), hub, true); err == nil {
-				t.Error("of two who may ask what can wait is one, beside admission")
+				t.Error("with two permits, background work has one in parallel with admission")
 			}
 		}
 	})
 }
 
-// TestWide: of a registry that answered as many as anybody asks at once no more is counted,
-// and one before that it is.
+// TestWide: a registry that answered as many at once as are ever used is no longer counted;
+// with one less it is.
 func TestWide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
@@ -118,8 +118,8 @@ func TestWide(t *testing.T) {
 	})
 }
 
-// TestHeardTwice: of a question that was sent on, and refused twice, one refusal counts; and
-// one that was refused and then answered let nobody more ask.
+// TestHeardTwice: a request that was redirected and refused twice counts as one refusal; and
+// one that was refused and then answered does not raise the concurrency.
 func TestHeardTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for reason, second := range map[string]int{"refused again": http.StatusTooManyRequests, "answered then": http.StatusOK} {
@@ -160,7 +160,7 @@ func TestHeardTwice(t *testing.T) {
 	})
 }
 
-// TestCare: how long after its rest a registry that nobody asks is held back.
+// TestCare: how long an idle registry is held back after its rest.
 func TestCare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
@@ -176,8 +176,8 @@ func TestCare(t *testing.T) {
 	})
 }
 
-// TestQuietIsNotCutShort: what was left was little, and a refusal of a moment does not make
-// what can wait ask sooner.
+// TestQuietIsNotCutShort: after a low remainder, a short refusal does not let background
+// work start sooner.
 func TestQuietIsNotCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
@@ -200,7 +200,7 @@ func TestQuietIsNotCutShort(t *testing.T) {
 	})
 }
 
-// TestWindows: how long what can wait does not ask, by what a registry says of its window.
+// TestWindows: how long background work pauses, by the window that a registry reports.
 func TestWindows(t *testing.T) {
 	for _, c := range []struct {
 		reason    string
@@ -231,8 +231,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoAnswer: an answer of which the head is an error says nothing of what is left.
-func TestWhatIsNoAnswer(t *testing.T) {
+// TestErrorsHaveNoRemainder: the rate limit headers of an error are ignored.
+func TestErrorsHaveNoRemainder(t *testing.T) {
 	low := headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "10")
 	for status, kept := range map[int]int{http.StatusOK: 1, http.StatusTemporaryRedirect: 1, http.StatusBadRequest: 0} {
 		b := ratelimit.New()
@@ -252,9 +252,9 @@ func TestWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestWhoIsForgotten: of those that hold nobody back the one that was asked about longest
-// ago, and of those that do none while there is another.
-func TestWhoIsForgotten(t *testing.T) {
+// TestEviction: of entries that hold no request back the one that was used longest
+// ago, and of those that hold one back none while there is another.
+func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
 		named := func(i int) ratelimit.Account { return ratelimit.Account{Host: fmt.Sprint(i)} }
@@ -278,14 +278,14 @@ func TestWhoIsForgotten(t *testing.T) {
 			}
 		}
 		if !b.Knows(hub) {
-			t.Error("the one that holds back what can wait is forgotten, and others that hold nobody back are not")
+			t.Error("the entry that holds background work back is evicted before others that hold nothing back")
 		}
 	})
 }
 
-// TestWhoHoldsIsForgottenLast: also one that rests no more and is asked by few, before all
-// that hold back nobody; and of those that hold somebody back the oldest.
-func TestWhoHoldsIsForgottenLast(t *testing.T) {
+// TestHoldingEntriesAreEvictedLast: also one after its rest with a low concurrency, after all
+// that hold nothing back; and of those that hold requests back the oldest.
+func TestHoldingEntriesAreEvictedLast(t *testing.T) {
 	named := func(i int) ratelimit.Account { return ratelimit.Account{Host: fmt.Sprint(i)} }
 	plenty := headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "90")
 	little := headers("Ratelimit-Limit", "100;w=900", "Ratelimit-Remaining", "10;w=900")
@@ -297,7 +297,7 @@ func TestWhoHoldsIsForgottenLast(t *testing.T) {
 			_ = ask(t, b, named(i), false, http.StatusOK, plenty)
 		}
 		if !b.Knows(hub) {
-			t.Error("one that is asked by few is forgotten, and others that hold nobody back are not")
+			t.Error("an entry with a low concurrency is evicted before others that hold nothing back")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -317,19 +317,19 @@ func TestWhoHoldsIsForgottenLast(t *testing.T) {
 		pass(time.Millisecond)
 		_ = ask(t, b, named(5001), false, http.StatusOK, little)
 		if b.Knows(named(5000)) || !b.Knows(hub) || !b.Knows(named(0)) {
-			t.Error("the newest is kept, which holds nobody back")
+			t.Error("the newest is kept, which holds nothing back")
 		}
 		_ = ask(t, b, named(5002), false, http.StatusOK, little)
 		if b.Knows(hub) || !b.Knows(named(0)) || !b.Knows(named(4093)) {
 			t.Error("the oldest is kept")
 		}
 		asking.Heard(http.StatusOK, nil)
-		asking.Leave() // of what is forgotten
+		asking.Leave() // of an evicted entry
 	})
 }
 
-// TestWithoutLimit: where there is no limit, nobody is counted, and an answer that says
-// nothing of what is left changes nothing.
+// TestWithoutLimit: without a limit no request is counted, and an answer without a
+// remainder changes nothing.
 func TestWithoutLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
@@ -342,18 +342,18 @@ func TestWithoutLimit(t *testing.T) {
 		}
 		_ = ask(t, b, hub, false, http.StatusOK, nil)
 		if b.Kept() != 0 {
-			t.Error("an answer without a word of what is left is taken for one that nothing is")
+			t.Error("an answer without a remainder counts as one with none left")
 		}
 		_ = ask(t, b, hub, false, http.StatusOK, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "10"))
 		_ = ask(t, b, hub, false, http.StatusOK, nil)
 		if b.Kept() != 1 {
-			t.Error("an answer without a word of what is left lets what can wait ask")
+			t.Error("an answer without a remainder lets background work enter")
 		}
 	})
 }
 
-// TestRestOfStrangers: of whom nothing was heard, who is answered at once.
-func TestRestOfStrangers(t *testing.T) {
+// TestRestOfUnknownRegistries: requests to an unused registry are not delayed.
+func TestRestOfUnknownRegistries(t *testing.T) {
 	b := ratelimit.New()
 	if b.Rest(hub) != 0 || b.Limited() != 0 {
 		t.Error("a registry that was never asked rests")

@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
-// quota is a registry that answers so many questions a minute to an address, and tells
-// what is left.
+// quota is a registry that answers so many requests a minute to an address, and reports
+// the remainder.
 type quota struct {
 	mu                      sync.Mutex
 	most, left              int
@@ -44,10 +44,10 @@ func (q *quota) ask(background bool) (int, http.Header) {
 	return 200, headers("Ratelimit-Limit", fmt.Sprintf("%d;w=60", q.most), "Ratelimit-Remaining", fmt.Sprintf("%d;w=60", q.left))
 }
 
-// TestFortyGateways: forty processes behind one address want in sum ten minutes' worth
-// of what a registry allows it. All that is needed for admission is answered, in hardly
-// more questions than that takes and in hardly more time; nobody storms it when a
-// minute is over, and what can wait gets what is left.
+// TestFortyGateways: forty processes behind one address need in sum ten minutes' worth
+// of a registry's rate limit. All requests for admission are answered, with hardly more
+// requests and time than necessary; there is no burst when a minute is over, and
+// background work gets the remainder.
 func TestFortyGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const gateways, each, perMinute = 40, 50, 200

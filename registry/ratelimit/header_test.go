@@ -35,7 +35,7 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: whatever a registry says, admission is held back by a 429 alone, and
+// FuzzHeaders: for any headers, admission is held back by a 429 alone, and
 // never for longer than it may ask for.
 func FuzzHeaders(f *testing.F) {
 	f.Add(200, "76;w=21600", "100;w=21600", "60", "")

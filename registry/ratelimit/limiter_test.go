@@ -42,8 +42,8 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestWhoMayAsk: after one answer, who may ask at once.
-func TestWhoMayAsk(t *testing.T) {
+// TestAdmittedAfterAnswer: which requests are admitted at once after one answer.
+func TestAdmittedAfterAnswer(t *testing.T) {
 	for _, test := range []struct {
 		reason            string
 		status            int
@@ -59,11 +59,11 @@ func TestWhoMayAsk(t *testing.T) {
 		{"less than half is left", 200, headers("Ratelimit-Limit", "100;w=21600", "Ratelimit-Remaining", "49;w=21600"), true, false},
 		{"less than half is left, of a HEAD", 200, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "10"), true, false},
 		{"nothing is left, and it answers", 200, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "0"), true, false},
-		{"what is left is no number", 200, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "few"), true, true},
+		{"the remainder is no number", 200, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "few"), true, true},
 		{"a negative number", 200, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "-1"), true, true},
 		{"a number beyond all", 200, headers("Ratelimit-Limit", "9223372036854775807", "Ratelimit-Remaining", "4611686018427387904"), true, true},
-		{"the limit is not said", 200, headers("Ratelimit-Remaining", "3"), true, true},
-		{"an error that says what is left", 500, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "1"), true, true},
+		{"the limit is missing", 200, headers("Ratelimit-Remaining", "3"), true, true},
+		{"an error with a remainder", 500, headers("Ratelimit-Limit", "100", "Ratelimit-Remaining", "1"), true, true},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,9 +94,9 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftComesBack: what can wait goes on when there is more, and looks by
-// itself when nobody else does.
-func TestWhatIsLeftComesBack(t *testing.T) {
+// TestRemainderRecovers: background work goes on when more remains, and probes by
+// itself when no other request does.
+func TestRemainderRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
 		low, high := headers("Ratelimit-Limit", "100;w=21600", "Ratelimit-Remaining", "20;w=21600"), headers("Ratelimit-Limit", "100;w=21600", "Ratelimit-Remaining", "90;w=21600")
@@ -135,7 +135,7 @@ func TestTheMostThatWasLeft(t *testing.T) {
 	})
 }
 
-// TestAnHourOf429: a registry says no for an hour, however it says it. Hundreds ask
+// TestAnHourOf429: a registry refuses for an hour, by each kind of refusal. Hundreds ask
 // all the time; it is asked a few times, and answers again by itself.
 func TestAnHourOf429(t *testing.T) {
 	for _, test := range []struct {
@@ -258,7 +258,7 @@ func TestOneAsksFirst(t *testing.T) {
 		if asking.Load() != 0 {
 			t.Error("it was asked during its rest")
 		}
-		pass(1600 * time.Millisecond) // 2 s, and what is added by chance
+		pass(1600 * time.Millisecond) // 2 s, and the random part
 		for _, want := range []int64{1, 2, 4, 8, 16, 32} {
 			if got := asking.Load(); got != want {
 				t.Errorf("%d ask at once, want %d", got, want)
@@ -272,9 +272,9 @@ func TestOneAsksFirst(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyAsksAnyMoreIsForgotten: a registry that refused once, and of which nobody
-// wants anything since, is held back no longer; one that goes on refusing is.
-func TestWhatNobodyAsksAnyMoreIsForgotten(t *testing.T) {
+// TestUnusedRegistriesAreEvicted: a registry that refused once and is not used
+// any more is not held back; one that goes on refusing is.
+func TestUnusedRegistriesAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
 		_ = ask(t, b, hub, false, 429, nil)
@@ -347,8 +347,8 @@ func TestNowAndThenIsNotInARow(t *testing.T) {
 	}
 }
 
-// TestALateAnswerOpensNothing: whoever asked before a refusal and leaves after it takes
-// nothing from the count of those who ask now.
+// TestALateAnswerOpensNothing: a request that began before a refusal and ends after it takes
+// nothing from the count of the active requests.
 func TestALateAnswerOpensNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := ratelimit.New()
@@ -410,6 +410,6 @@ func TestHostsAreManyAndMemoryIsNot(t *testing.T) {
 		t.Errorf("%d are remembered", n)
 	}
 	if b.Rest(hub) == 0 {
-		t.Error("the one that rests is forgotten, and others that hold nobody back are not")
+		t.Error("the entry that rests is evicted before others that hold nothing back")
 	}
 }

@@ -129,6 +129,6 @@ func TestCredentialFishing(t *testing.T) {
 		_ = answer.Body.Close()
 	}
 	if !fisher.SawAuthorization() || server.SawAuthorization() {
-		t.Error("the log does not say who saw the credential")
+		t.Error("the log does not name the server that got the credential")
 	}
 }

@@ -26,7 +26,7 @@ func decision(pod, image, answer, more string, at time.Time) string {
 	if image != "" {
 		more += `,"image":{"container":"c","written":"` + image + `"}`
 	}
-	return fmt.Sprintf(`{"v":1,"seq":1,"prev":"0","kind":"decision","time":%q,"replica":"a","decision":{"process":"admission review","door":"validate","operation":"CREATE","uid":"r-%[2]s",
+	return fmt.Sprintf(`{"v":1,"seq":1,"prev":"0","kind":"decision","time":%q,"replica":"a","decision":{"process":"admission review","endpoint":"validate","operation":"CREATE","uid":"r-%[2]s",
 		"allowed":true,"result":%[3]q,"milliseconds":2.5,"requests":3,"object":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":%[2]q,"owner":{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"%[2]s-rs","uid":"rs"}},%[4]s}}`,
 		at.Format(time.RFC3339Nano), pod, answer, strings.TrimPrefix(more, ","))
 }
@@ -74,24 +74,24 @@ func TestCompare(t *testing.T) {
 	}{
 		{"both admit", []string{pass}, []string{kyverno("web", entry("pass", "verified image signatures for "+web, noon))}, nil, "agree 1"},
 		{"both deny", []string{fail}, []string{kyverno("web", entry("fail", "unverified image "+web, noon))}, nil, "agree 1"},
-		{"they admit what is unsigned", []string{fail}, []string{kyverno("web", entry("pass", "verified from cache", noon))}, nil, "wrongly-admitted newly 1"},
-		{"they admit what we could not look at", []string{ours("web", web, "indeterminate", "registry-unavailable", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
+		{"they admit an unsigned image", []string{fail}, []string{kyverno("web", entry("pass", "verified from cache", noon))}, nil, "wrongly-admitted newly 1"},
+		{"they admit an image that we could not verify", []string{ours("web", web, "indeterminate", "registry-unavailable", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
 		{"a failure with a code that proves nothing", []string{ours("web", web, "fail", "access-refused", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
-		{"a failure that would be told alone", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted"},
+		{"a failure that would only be reported", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted"},
 		{"they deny what we admit", []string{pass}, []string{kyverno("web", entry("fail", "failed to verify image "+web+": .attestors[0].entries[0].keys: no matching signatures", noon))}, nil, "denied-only-there"},
-		{"they could not look", []string{pass}, []string{kyverno("web", entry("error", "GET https://registry.example/v2/: TOOMANYREQUESTS", noon))}, nil, "error-there"},
-		{"nobody could look", []string{ours("web", web, "indeterminate", "timed-out", "Enforce", noon)}, []string{kyverno("web", entry("error", "timeout", noon))}, nil, "neither 1"},
-		{"they said nothing of what we deny", []string{fail}, nil, nil, "only-here newly 1"},
-		{"they said nothing of what we admit", []string{pass}, nil, nil, "only-here"},
-		{"we said nothing", nil, []string{kyverno("web", entry("fail", "", noon))}, nil, "only-there"},
-		{"what a rule leaves alone is no verdict", nil, []string{kyverno("web", entry("skip", "", noon))}, nil, ""},
-		{"they tell what does not count, and so do we", []string{ours("web", web, "fail", "unsigned", "Warn", noon)}, []string{kyverno("web", entry("warn", "", noon))}, nil, "agree 1"},
+		{"they could not verify", []string{pass}, []string{kyverno("web", entry("error", "GET https://registry.example/v2/: TOOMANYREQUESTS", noon))}, nil, "error-there"},
+		{"neither could verify", []string{ours("web", web, "indeterminate", "timed-out", "Enforce", noon)}, []string{kyverno("web", entry("error", "timeout", noon))}, nil, "neither 1"},
+		{"they have no result where we deny", []string{fail}, nil, nil, "only-here newly 1"},
+		{"they have no result where we admit", []string{pass}, nil, nil, "only-here"},
+		{"we have no result", nil, []string{kyverno("web", entry("fail", "", noon))}, nil, "only-there"},
+		{"a skipped rule is no verdict", nil, []string{kyverno("web", entry("skip", "", noon))}, nil, ""},
+		{"both only warn", []string{ours("web", web, "fail", "unsigned", "Warn", noon)}, []string{kyverno("web", entry("warn", "", noon))}, nil, "agree 1"},
 
 		{"a result for each image", []string{pass, ours("web", other, "fail", "unsigned", "Enforce", noon)}, []string{kyverno("web", entry("pass", "verified image signatures for "+web, noon)+","+entry("fail", "failed to verify image "+other+": no signatures found", noon))}, nil, "agree 2"},
 		{"a denial that names no image is of any of them", []string{pass, ours("web", other, "fail", "unsigned", "Enforce", noon)}, []string{kyverno("web", entry("fail", "image verification failed", noon))}, nil, "agree 1"},
 		{"a denial that names no image, and we admit all", []string{pass, ours("web", other, "pass", "", "Enforce", noon)}, []string{kyverno("web", entry("fail", "image verification failed", noon))}, nil, "denied-only-there"},
 		{"a pass is of all images, whichever it names", []string{pass, ours("web", other, "fail", "unsigned", "Enforce", noon)}, []string{kyverno("web", entry("pass", "verified image signatures for "+web, noon))}, nil, "wrongly-admitted agree 1 newly 1"},
-		{"an image whose name begins like another", []string{ours("web", web, "pass", "", "Enforce", noon)}, []string{kyverno("web", entry("fail", "failed to verify image "+web+"0: no signatures found", noon))}, nil, "only-here only-there"},
+		{"an image with a name that begins like another", []string{ours("web", web, "pass", "", "Enforce", noon)}, []string{kyverno("web", entry("fail", "failed to verify image "+web+"0: no signatures found", noon))}, nil, "only-here only-there"},
 
 		{"the newest of theirs counts", []string{fail}, []string{kyverno("web", entry("pass", "", noon)), strings.ReplaceAll(kyverno("web", entry("fail", "", noon.Add(time.Minute))), "wgpolicyk8s.io/v1alpha2", "wgpolicyk8s.io/v1alpha2")}, nil, "agree 1"},
 		{"the newest of ours counts", []string{fail, ours("web", web, "pass", "", "Enforce", noon.Add(time.Minute))}, []string{kyverno("web", entry("pass", "", noon))}, nil, "agree 1"},
@@ -99,31 +99,31 @@ func TestCompare(t *testing.T) {
 
 		{"a blocked request, by an event on the policy", []string{pass}, []string{blocked}, nil, "denied-only-there"},
 		{"a blocked request that we deny, too", []string{fail}, []string{blocked}, nil, "agree 1"},
-		{"an event of a stranger", []string{pass}, []string{strings.Replace(blocked, "kyverno-admission", "somebody", 1)}, nil, "only-here"},
+		{"an event of another source", []string{pass}, []string{strings.Replace(blocked, "kyverno-admission", "somebody", 1)}, nil, "only-here"},
 		{"an event from a namespace about another", []string{pass}, []string{strings.Replace(blocked, `"namespace":"default"`, `"namespace":"evil"`, 1)}, nil, "only-here"},
 		{"an event on the pod", []string{pass}, []string{`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"namespace":"shop"},"reason":"PolicyViolation","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web"},"reportingController":"kyverno-admission","note":"policy signed/by-us fail: no signatures found","eventTime":"2026-11-22T12:00:00.000000Z"}`}, nil, "denied-only-there"},
 		{"an event of a policy that is met", []string{fail}, []string{strings.Replace(policyEvent("Pod shop/web: pass"), "PolicyViolation", "PolicyApplied", 1)}, nil, "wrongly-admitted newly 1"},
 		{"an event of a policy that could not be evaluated", []string{pass}, []string{strings.Replace(policyEvent("Pod shop/web: [by-us] error; failed to fetch image descriptor"), "PolicyViolation", "PolicyError", 1)}, nil, "error-there"},
 		{"an event of an exception", []string{pass}, []string{strings.Replace(policyEvent("resource Pod/shop/web was skipped from rule by-us due to policy exception shop/e"), "PolicyViolation", "PolicySkipped", 1)}, nil, "agree 1"},
-		{"a controller whose pod was denied", []string{pass}, []string{`{"apiVersion":"v1","kind":"Event","metadata":{"namespace":"shop"},"reason":"FailedCreate","involvedObject":{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"shop","name":"web-rs"},"lastTimestamp":"2026-11-22T12:00:00Z","message":` + fmt.Sprintf("%q", "Error creating: "+kyvernoDenial) + `}`}, nil, "denied-only-there"},
+		{"a controller with a denied pod", []string{pass}, []string{`{"apiVersion":"v1","kind":"Event","metadata":{"namespace":"shop"},"reason":"FailedCreate","involvedObject":{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"shop","name":"web-rs"},"lastTimestamp":"2026-11-22T12:00:00Z","message":` + fmt.Sprintf("%q", "Error creating: "+kyvernoDenial) + `}`}, nil, "denied-only-there"},
 
 		{"a denial of Kyverno in the audit log", []string{pass}, nil, []string{audit(400, kyvernoDenial, "")}, "denied-only-there"},
 		{"a denial of policy-controller of another policy of ours", []string{pass}, nil, []string{audit(400, sigstore, "")}, "only-here only-there"},
 		{"a denial of policy-controller, of the image by its digest", []string{decision("web", "registry.example/web:1@"+digest, "allow", `"rules":[{"policy":"ClusterImagePolicy/images","rule":"authority-0","result":"pass"}]`, noon)}, nil, []string{audit(400, sigstore, "")}, "denied-only-there"},
 		{"a denial of policy-controller, by its tag", []string{decision("web", web, "allow", `"rules":[{"policy":"ClusterImagePolicy/images","rule":"","result":"pass"}]`, noon)}, nil, []string{audit(400, sigstore, "")}, "denied-only-there"},
-		{"a denial of somebody else", []string{pass}, nil, []string{audit(400, `admission webhook "quota.example.com" denied the request: no`, "")}, "only-here"},
+		{"a denial of another webhook", []string{pass}, nil, []string{audit(400, `admission webhook "quota.example.com" denied the request: no`, "")}, "only-here"},
 		{"our own denial", []string{pass}, nil, []string{audit(403, `admission webhook "validate.quaymaster.dev" denied the request: no`, "")}, "only-here"},
 		{"a webhook that gave no answer", []string{pass}, nil, []string{audit(500, `Internal error occurred: failed calling webhook "validate.kyverno.svc-fail": failed to call webhook: Post "https://x": context deadline exceeded`, "")}, "error-there"},
 		{"a webhook that failed open", []string{fail}, nil, []string{audit(201, "", `,"annotations":{"failed-open.validating.webhook.admission.k8s.io/round_0_index_0":"validate.kyverno.svc-ignore"}`)}, "error-there newly 1"},
 		{"a request that came through", []string{fail}, nil, []string{audit(201, "", "")}, "wrongly-admitted newly 1"},
-		{"a request that came through, which would be told", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, nil, []string{audit(201, "", "")}, "agree 1"},
-		{"a request that came through says less than a report", []string{fail}, []string{kyverno("web", entry("fail", "", noon))}, []string{audit(201, "", "")}, "agree 1"},
+		{"a request that came through, under audit", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, nil, []string{audit(201, "", "")}, "agree 1"},
+		{"a report outweighs a request that came through", []string{fail}, []string{kyverno("web", entry("fail", "", noon))}, []string{audit(201, "", "")}, "agree 1"},
 
-		{"an override of ours, which no rule says", []string{decision("web", web, "deny", `"reasons":[{"code":"override-denied","message":"stop"}]`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted newly 1"},
-		{"nobody decided", []string{decision("web", "", "", `"undecided":"queue-full"`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
-		{"what is deleted is no verdict", []string{strings.Replace(fail, "CREATE", "DELETE", 1)}, nil, nil, ""},
+		{"an override of ours, without a rule", []string{decision("web", web, "deny", `"reasons":[{"code":"override-denied","message":"stop"}]`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted newly 1"},
+		{"undecided", []string{decision("web", "", "", `"undecided":"queue-full"`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
+		{"a deletion is no verdict", []string{strings.Replace(fail, "CREATE", "DELETE", 1)}, nil, nil, ""},
 
-		{"a report of somebody else", []string{pass}, []string{kyverno("web", strings.Replace(entry("fail", "", noon), `"source":"kyverno"`, `"source":"Trivy"`, 1))}, nil, "only-here"},
+		{"a report of another tool", []string{pass}, []string{kyverno("web", strings.Replace(entry("fail", "", noon), `"source":"kyverno"`, `"source":"Trivy"`, 1))}, nil, "only-here"},
 		{"a report about another namespace", []string{pass}, []string{strings.Replace(kyverno("web", entry("fail", "", noon)), `"namespace":"shop","labels"`, `"namespace":"evil","labels"`, 1)}, nil, "only-here"},
 		{"a report of OpenReports", []string{fail}, []string{strings.NewReplacer("wgpolicyk8s.io/v1alpha2", "openreports.io/v1alpha1", `"PolicyReport"`, `"Report"`, `"message"`, `"description"`).Replace(kyverno("web", entry("pass", "", noon)))}, nil, "wrongly-admitted newly 1"},
 		{"the rule of a policy of another kind", []string{decision("web", web, "deny", `"rules":[{"policy":"ImageValidatingPolicy/signed","rule":"signed","result":"fail","action":"Enforce"}]`, noon)}, []string{kyverno("web", strings.NewReplacer(`"kyverno"`, `"KyvernoImageValidatingPolicy"`, "by-us", "signed").Replace(entry("pass", "", noon)))}, nil, "wrongly-admitted newly 1"},
@@ -159,7 +159,7 @@ func collected(t *testing.T, decisions, objects, audits []string) *compare.Colle
 	return c
 }
 
-// brief says which classes there are, and what is counted.
+// brief lists the classes and the counts.
 func brief(c compare.Comparison) string {
 	var words []string
 	for _, class := range compare.Classes() {
@@ -180,9 +180,9 @@ func brief(c compare.Comparison) string {
 	return strings.Join(words, " ")
 }
 
-// TestReportsSpeakOfTheirOwnNamespace: who may write reports in a namespace makes up nothing
-// about an object of another, not by its UID either, whoever it says that it speaks for.
-func TestReportsSpeakOfTheirOwnNamespace(t *testing.T) {
+// TestReportsApplyToTheirOwnNamespace: a user with write access to the reports of a namespace
+// cannot add results for objects of another, not by their UID either, in any engine's name.
+func TestReportsApplyToTheirOwnNamespace(t *testing.T) {
 	denied := strings.Replace(ours("web", "registry.example/web:1", "fail", "unsigned", "Enforce", noon), `"name":"web",`, `"name":"web","uid":"uid-web",`, 1)
 	theirs := func(namespace string) string {
 		return strings.ReplaceAll(kyverno("web", entry("fail", "", noon.Add(time.Hour))), `"namespace":"shop"`, `"namespace":"`+namespace+`"`)
@@ -207,7 +207,7 @@ func TestReportsSpeakOfTheirOwnNamespace(t *testing.T) {
 	}
 }
 
-// TestStale: what is older than the policy says so, on its side.
+// TestStale: a result older than the policy is marked, on its side.
 func TestStale(t *testing.T) {
 	policy := func(at time.Time, subresource string) string {
 		return fmt.Sprintf(`{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"signed","creationTimestamp":"2026-01-01T00:00:00Z","managedFields":[{"manager":"x","time":%q,"subresource":%q}]}}`, at.Format(time.RFC3339), subresource)
@@ -246,7 +246,7 @@ func TestWorkloads(t *testing.T) {
 		got.Differences[0].Example != "Pod/web-0" || got.Differences[0].MatchedBy != "name" {
 		t.Errorf("got %+v", got.Differences)
 	}
-	// Our report of the Deployment speaks for its pods.
+	// Our report of the Deployment applies to its pods.
 	own := fmt.Sprintf(`{"apiVersion":"wgpolicyk8s.io/v1alpha2","kind":"PolicyReport","metadata":{"name":"r","namespace":"shop","labels":{"app.kubernetes.io/managed-by":"quaymaster"}},
 		"scope":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"shop","name":"web","uid":"d"},
 		"results":[{"source":"quaymaster","policy":"signed","rule":"by-us","result":"fail","message":"nobody signed it","timestamp":{"seconds":%d,"nanos":0},"properties":{"container":"c","image":"registry.example/web:1","reason":"unsigned"}}]}`, noon.Unix())
@@ -255,7 +255,7 @@ func TestWorkloads(t *testing.T) {
 	if got.Summary.Differ[compare.WronglyAdmitted] != 1 || got.Differences[0].MatchedBy != "workload" {
 		t.Errorf("got %+v %+v", got.Summary, got.Differences)
 	}
-	// So it does where they spoke of another of its pods, too, and differently.
+	// Also where they have another result for another of its pods.
 	second := strings.NewReplacer("web-0-rs", "web-1-rs", "web-0", "web-1").Replace(pod)
 	got = collected(t, nil, append(objects, own, pod, second, kyverno("web-1", entry("fail", "", noon.Add(time.Minute)))), nil).Compare(noon)
 	if got.Summary.Differ[compare.WronglyAdmitted] != 1 || got.Summary.Agree != 1 {
@@ -263,7 +263,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestOrder: what is dangerous stands first.
+// TestOrder: dangerous differences come first.
 func TestOrder(t *testing.T) {
 	got := collected(t, []string{
 		ours("a", "registry.example/a:1", "pass", "", "Enforce", noon), ours("b", "registry.example/b:1", "indeterminate", "timed-out", "Enforce", noon),

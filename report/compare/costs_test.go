@@ -20,20 +20,20 @@ apiserver_admission_webhook_admission_duration_seconds_sum{name="quota.example.c
 	itself = "kyverno_admission_review_duration_seconds_sum{resource_kind=\"Pod\"} 2\nkyverno_admission_review_duration_seconds_count{resource_kind=\"Pod\"} 100 1700000000000\n"
 )
 
-// TestCosts: what is saved is told by whoever measured both, and by nobody else.
+// TestCosts: savings are reported by a source that measured both engines, and by no other.
 func TestCosts(t *testing.T) {
 	fail := ours("web", "registry.example/web:1", "fail", "unsigned", "Enforce", noon)
 	for _, row := range []struct {
 		reason, decision, scrape string
-		want                     float64 // milliseconds; 0 means that nobody tells
+		want                     float64 // milliseconds; 0 means no report
 		by                       compare.Account
 		costs                    int
 	}{
 		{"the API server measured both", fail, apiServer, 10, compare.ByAPIServer, 3},
 		{"each measured itself", fail, itself, 17.5, compare.ByItself, 2},
 		{"the API server counts more", fail, apiServer + itself, 10, compare.ByAPIServer, 4},
-		{"nobody told of ours", "", itself, 0, "", 1},
-		{"nobody told of theirs", fail, "", 0, "", 1},
+		{"no measurement of ours", "", itself, 0, "", 1},
+		{"no measurement of theirs", fail, "", 0, "", 1},
 		{"one by the API server, the other by itself", fail, strings.ReplaceAll(apiServer, "quaymaster", "nobody"), 0, "", 2},
 		{"numbers that are none", fail, strings.NewReplacer(" 2\n", " NaN\n", " 100 ", " +Inf ").Replace(itself), 0, "", 1},
 		{"no calls", fail, strings.Replace(itself, " 100 ", " 0 ", 1), 0, "", 1},
@@ -85,12 +85,12 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestBounds: what is kept is bounded, and what is beyond is counted.
+// TestBounds: the entries are bounded, and those beyond are counted.
 func TestBounds(t *testing.T) {
 	c := compare.New()
 	c.Bound(3)
 	for i := range 5 {
-		for range 2 { // what is there is replaced
+		for range 2 { // an existing entry is replaced
 			if err := c.Audit(strings.NewReader(oneLine(strings.Replace(audit(201, "", ""), `"name":"web"`, `"name":"web-`+strconv.Itoa(i)+`"`, 1)))); err != nil {
 				t.Fatal(err)
 			}

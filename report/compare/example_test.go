@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/compare"
 )
 
-// What one engine alone spoke of is told, and is no agreement.
+// A result of one engine alone is listed, and is no agreement.
 func ExampleCollector_Compare() {
 	c := compare.New()
 	err := c.Object([]byte(`{

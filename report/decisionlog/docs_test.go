@@ -24,7 +24,7 @@ func document(t *testing.T) string {
 	return string(text)
 }
 
-// TestDocNamesEveryField: a stranger finds each field of a line in the page.
+// TestDocNamesEveryField: the page names each field of a line.
 func TestDocNamesEveryField(t *testing.T) {
 	text := document(t)
 	var look func(of reflect.Type)
@@ -38,7 +38,7 @@ func TestDocNamesEveryField(t *testing.T) {
 		for i := range of.NumField() {
 			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 			if !strings.Contains(text, "`"+name+"`") && !strings.Contains(text, "."+name) {
-				t.Errorf("%s says nothing of %s.%s", page, of.Name(), name)
+				t.Errorf("%s does not name %s.%s", page, of.Name(), name)
 			}
 			if of.Field(i).Name != "Owner" { // as Kubernetes has it
 				look(of.Field(i).Type)
@@ -48,10 +48,10 @@ func TestDocNamesEveryField(t *testing.T) {
 	look(reflect.TypeFor[decisionlog.Entry]())
 }
 
-// snippets are the shell lines of the page's chapter about checking.
+// snippets are the shell lines of the page's chapter on verification.
 func snippets(t *testing.T) []string {
 	t.Helper()
-	_, chapter, _ := strings.Cut(document(t), "## Checking it")
+	_, chapter, _ := strings.Cut(document(t), "## Verification")
 	chapter, _, _ = strings.Cut(chapter, "## The key")
 	var found []string
 	for _, part := range strings.Split(chapter, "```bash\n")[1:] {
@@ -79,14 +79,14 @@ func shell(t *testing.T, folder, code string) string {
 	return string(out)
 }
 
-// TestAStrangerCanCheck: what the page says is enough to check a log, and finds what is
-// wrong with one.
-func TestAStrangerCanCheck(t *testing.T) {
+// TestDocsVerifyALog: the commands of the page verify a log, and find the defects
+// of one.
+func TestDocsVerifyALog(t *testing.T) {
 	w := write(t)
 	code := snippets(t)
 	pack(t, w.files[0])
 	if out := shell(t, w.folder, code[0]); out != "" {
-		t.Errorf("the chain is whole, and it says %q", out)
+		t.Errorf("the chain is whole, and the output is %q", out)
 	}
 	all := lines(t, w.files[1])
 	_, public, err := w.key.MarshalPEM()
@@ -98,15 +98,15 @@ func TestAStrangerCanCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out := shell(t, w.folder, code[1]); !strings.Contains(out, "Verified OK") {
-		t.Errorf("the checkpoint is signed, and it says %q", out)
+		t.Errorf("the checkpoint is signed, and the output is %q", out)
 	}
 	rewrite(t, filepath.Join(w.folder, "checkpoint.json"), [][]byte{bytes.Replace(all[5], []byte(`"seq":17`), []byte(`"seq":18`), 1)})
 	if out := shell(t, w.folder, code[1]); strings.Contains(out, "Verified OK") {
-		t.Errorf("the checkpoint is another one, and it says %q", out)
+		t.Errorf("the checkpoint is another one, and the output is %q", out)
 	}
 	all[2] = bytes.Replace(all[2], []byte("jo@acme"), []byte("mo@acme"), 1)
 	rewrite(t, w.files[1], all)
 	if out := shell(t, w.folder, code[0]); !strings.Contains(out, "broken at number 15") {
-		t.Errorf("a line was changed, and it says %q", out)
+		t.Errorf("a line was changed, and the output is %q", out)
 	}
 }

@@ -99,7 +99,7 @@ func TestReadBack(t *testing.T) {
 			if err != nil || len(line.Raw) == 0 {
 				t.Error(err)
 			}
-			break // nobody has to read all of it
+			break // reading may stop early
 		}
 	}
 }
@@ -164,7 +164,7 @@ func TestTail(t *testing.T) {
 	next(0)
 }
 
-func TestReadNamesWhatItCannotRead(t *testing.T) {
+func TestReadNamesTheBrokenLine(t *testing.T) {
 	w := write(t)
 	all := lines(t, w.files[0])
 	all[2] = []byte("{}")
@@ -184,8 +184,8 @@ func TestReadNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestDecisions: one line for an image, one for its object, each with who, what, by
-// which policy and why.
+// TestDecisions: one line for an image, one for its object, each with the user, the object,
+// the policy and the reason.
 func TestDecisions(t *testing.T) {
 	got := decisionlog.Decisions(deployed(t, 1))
 	if len(got) != 2 {
@@ -206,15 +206,15 @@ func TestDecisions(t *testing.T) {
 	alone := deployed(t, 1)
 	alone.Outcome.Rules = nil
 	if got := decisionlog.Decisions(alone); len(got) != 1 || got[0].Image == nil {
-		t.Errorf("nothing speaks of the object, and it has %d lines", len(got))
+		t.Errorf("no rule matches the object, and it has %d lines", len(got))
 	}
 	bare := report.Decided{Occasion: report.Occasion{Undecided: "queue-full"}, About: report.Resource{Kind: "Pod", Name: "web"}}
 	if got := decisionlog.Decisions(bare); len(got) != 1 || got[0].Undecided != "queue-full" || got[0].Object.Name != "web" || got[0].Result != "" {
-		t.Errorf("nobody decided: %+v", got)
+		t.Errorf("undecided: %+v", got)
 	}
 }
 
-// TestLinesAreBounded: whoever asks writes names, and cannot fill a disk with one.
+// TestLinesAreBounded: a client chooses names, and must not fill a disk with one.
 func TestLinesAreBounded(t *testing.T) {
 	d := deployed(t, 1)
 	d.Occasion.User = strings.Repeat("ü", 1<<20)

@@ -48,8 +48,8 @@ func forge(t *testing.T, raw []byte, change func(*decisionlog.Entry)) []byte {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// relink gives lines from one on the hashes that follow from the ones before, as
-// somebody would who has everything but the key.
+// relink sets the hashes of the lines from one on to those of the lines before, as
+// an attacker without the key would.
 func relink(t *testing.T, all [][]byte, from int) [][]byte {
 	t.Helper()
 	for i := from; i < len(all); i++ {
@@ -150,7 +150,7 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 			lie := forge(t, signedBy(t, all, other), func(e *decisionlog.Entry) { e.Checkpoint.Key = w.key.ID() })
 			rewrite(t, w.files[1], append(all[:len(all)-1], lie))
 		}, 1, 6, "the checkpoint's signature is not that of its key"},
-		{"the last checkpoint says more than what is signed", func(t *testing.T, w written) {
+		{"the last checkpoint has more than the signed text", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
 			all[5] = bytes.Replace(all[5], []byte(`{"v":2,`), []byte(`{"v":2,"note":"all is well",`), 1)
 			rewrite(t, w.files[1], all)
@@ -218,8 +218,8 @@ func signedBy(t *testing.T, all [][]byte, key *decisionlog.Key) []byte {
 	return bytes.TrimSuffix(text, []byte("\n"))
 }
 
-// TestAnchors: what was seen elsewhere finds an end that was cut off at a checkpoint,
-// and a log that was written anew by who has the key.
+// TestAnchors: lines seen elsewhere reveal an end that was cut off at a checkpoint,
+// and a log that was rewritten with the key.
 func TestAnchors(t *testing.T) {
 	w := write(t)
 	all := lines(t, w.files[1])
@@ -229,7 +229,7 @@ func TestAnchors(t *testing.T) {
 		return err
 	}
 	if err := verified(middle, last); err != nil {
-		t.Error("what the log has: ", err)
+		t.Error("lines of the log: ", err)
 	}
 	if err := verified(forge(t, middle, func(e *decisionlog.Entry) { e.Decision.User = "mo" })); err == nil || !strings.Contains(err.Error(), "another line was seen under its number") {
 		t.Errorf("another line was seen: %v", err)
@@ -241,15 +241,15 @@ func TestAnchors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := verified(); err != nil {
-		t.Error("nobody can tell without: ", err)
+		t.Error("without anchors: ", err)
 	}
 	if err := verified(last); err == nil || !strings.Contains(err.Error(), "its end was cut off") {
 		t.Errorf("the end is cut off: %v", err)
 	}
 }
 
-// TestPruned: a log that says that it removed its first file is whole without it, once
-// that is signed: somebody else may add a line as well.
+// TestPruned: a log with a record of the removal of its first file is whole without it, if
+// that record is signed: an attacker may add a line as well.
 func TestPruned(t *testing.T) {
 	for _, row := range []struct {
 		reason      string
@@ -257,7 +257,7 @@ func TestPruned(t *testing.T) {
 		says        string
 	}{
 		{"it is signed", true, true, ""},
-		{"it is not, and nobody looks", false, false, ""},
+		{"it is not, and no key is given", false, false, ""},
 		{"it is not", false, true, "the log begins later than the end of its removed lines: expected number 1, found number 12"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -310,6 +310,6 @@ func TestVerifyFile(t *testing.T) {
 	all := lines(t, w.files[1])
 	rewrite(t, w.files[1], slices.Delete(all, 2, 3))
 	if _, err := decisionlog.VerifyFile(w.files[1], decisionlog.VerifyOptions{}); err == nil {
-		t.Error("a line is missing, and nobody says so")
+		t.Error("a missing line is not reported")
 	}
 }

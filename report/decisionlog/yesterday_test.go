@@ -41,7 +41,7 @@ func TestYesterday(t *testing.T) {
 		}
 	}
 	if len(results) != 2 || results[0] != policy.Pass || results[1] != policy.Fail {
-		t.Errorf("it says %v", results)
+		t.Errorf("the results are %v", results)
 	}
 	if !slices.Equal(images, []gate.Result{gate.Allow, gate.Deny}) {
 		t.Errorf("the images' results are %v", images)

@@ -23,11 +23,11 @@ const (
 	// maxUses bounds the workloads of one image, and maxAllUses those of all.
 	maxUses    = 500
 	maxAllUses = 100_000
-	// maxLone bounds the pods without a workload that no scan has found, over all images. Each
+	// maxBarePods bounds the pods without a workload that no scan has found, over all images. Each
 	// has its own name, and without scans their deletion is never observed.
-	maxLone = 4_000
-	// maxLoneRefused is the same bound for denied pods.
-	maxLoneRefused = 1_000
+	maxBarePods = 4_000
+	// maxDeniedBarePods is the same bound for denied pods.
+	maxDeniedBarePods = 1_000
 	// maxPods bounds the pods that are distinguished in one workload, at 8 bytes each.
 	maxPods = 2_000
 	// maxAllEvidence bounds the compressed evidence of all images, in bytes.

@@ -12,5 +12,5 @@ func (i *Inventory) Drain() {
 	}
 }
 
-// MaxLone is how many pods of no workload are kept that no scan has found.
-const MaxLone = maxLone
+// MaxBarePods is how many pods of no workload are kept that no scan has found.
+const MaxBarePods = maxBarePods

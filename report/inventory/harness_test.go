@@ -48,7 +48,7 @@ func proved(reference, key string) report.Image {
 	}
 }
 
-// unsigned is one that nobody signed.
+// unsigned is an image without a signature.
 func unsigned(reference string) report.Image {
 	reason := policy.Reason{Code: "unsigned", Message: "no signature was found"}
 	return report.Image{

@@ -19,7 +19,7 @@ import (
 type entry struct {
 	image      Image // without the counts that are computed from uses
 	at         *list.Element
-	in         *list.List // the list that contains at: Inventory.order, or strange until a workload runs the image
+	in         *list.List // the list that contains at: Inventory.order, or unused until a workload runs the image
 	references []string
 	uses       map[place]*use
 	leftOut    int // uses over the bound
@@ -100,7 +100,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 		}
 	}
 	if placed {
-		i.seeLone(o, at, about)
+		i.seeBarePod(o, at, about)
 	}
 	if placed && running {
 		for e := range i.places[at] { // the object's earlier images
@@ -118,11 +118,11 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	}
 }
 
-// seeLone enforces the bounds on pods without a workload that only admission has seen. It evicts
+// seeBarePod enforces the bounds on pods without a workload that only admission has seen. It evicts
 // the oldest. The caller holds the lock.
-func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) {
+func (i *Inventory) seeBarePod(o report.Occasion, at place, about report.Resource) {
 	if o.Process == report.ProcessScan {
-		i.lone.drop(at)
+		i.barePods.drop(at)
 		return
 	}
 	if about.Kind != "Pod" || about.Owner != nil || len(i.places[at]) == 0 {
@@ -135,7 +135,7 @@ func (i *Inventory) seeLone(o report.Occasion, at place, about report.Resource) 
 		}
 		runs = runs || e.uses[at].running
 	}
-	oldest, full := i.lone.add(at, runs)
+	oldest, full := i.barePods.add(at, runs)
 	if !full {
 		return
 	}
@@ -153,7 +153,7 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 	id, at := idOf(image), o.Time.UTC()
 	e := i.images[id]
 	if e == nil {
-		e = &entry{image: Image{ID: id, FirstSeen: at, Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.strange}
+		e = &entry{image: Image{ID: id, FirstSeen: at, Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.unused}
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
 		} else {
@@ -257,8 +257,8 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 func (i *Inventory) clear(p pass) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if dropped := i.dropped.Load(); dropped != i.heard {
-		i.heard = dropped
+	if dropped := i.dropped.Load(); dropped != i.droppedAtScan {
+		i.droppedAtScan = dropped
 		return
 	}
 	for _, e := range i.images {
@@ -295,7 +295,7 @@ func (i *Inventory) remove(e *entry, at place) {
 	delete(i.places[at], e)
 	if len(i.places[at]) == 0 {
 		delete(i.places, at)
-		i.lone.drop(at)
+		i.barePods.drop(at)
 	}
 }
 
@@ -318,7 +318,7 @@ func (i *Inventory) evict(now time.Time) {
 	full := func() bool {
 		return len(i.images) > MaxImages || i.uses > maxAllUses || i.evidence > maxAllEvidence
 	}
-	for _, order := range []*list.List{i.strange, i.order} {
+	for _, order := range []*list.List{i.unused, i.order} {
 		for oldest := order.Back(); oldest != nil; oldest = order.Back() {
 			e, _ := oldest.Value.(*entry)
 			if !full() && now.Sub(e.image.LastSeen) <= Keep {

@@ -27,25 +27,25 @@ type Inventory struct {
 	now     func() time.Time
 	since   time.Time
 	waiting chan queued
-	room    *report.Room
+	memory  *report.MemoryLimit
 	dropped atomic.Int64
 
-	mu        sync.RWMutex
-	images    map[string]*entry // by ID
-	order     *list.List        // of *entry that a workload ran, most recently seen last
-	strange   *list.List        // of all others
-	places    map[place]map[*entry]struct{}
-	uses      int
-	lone      lone
-	evidence  int // bytes
-	packer    *evidence.Packer
-	policies  map[string]*policyCount
-	decisions ring
-	refusals  ring
-	history   history
-	scanned   time.Time
-	heard     int64     // the number of dropped decisions at the end of the last scan
-	swept     time.Time // the time of the last eviction by age
+	mu            sync.RWMutex
+	images        map[string]*entry // by ID
+	order         *list.List        // of *entry that a workload ran, most recently seen last
+	unused        *list.List        // of all others
+	places        map[place]map[*entry]struct{}
+	uses          int
+	barePods      barePods
+	evidence      int // bytes
+	packer        *evidence.Packer
+	policies      map[string]*policyCount
+	decisions     ring
+	refusals      ring
+	history       history
+	scanned       time.Time
+	droppedAtScan int64     // the number of dropped decisions at the end of the last scan
+	swept         time.Time // the time of the last eviction by age
 }
 
 // New creates an empty Inventory.
@@ -61,8 +61,8 @@ func New(o Options) (*Inventory, error) {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}
 	return &Inventory{
-		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan queued, maxWaiting), room: report.NewRoom(maxHeld),
-		images: map[string]*entry{}, order: list.New(), strange: list.New(), lone: newLone(),
+		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan queued, maxWaiting), memory: report.NewMemoryLimit(maxHeld),
+		images: map[string]*entry{}, order: list.New(), unused: list.New(), barePods: newBarePods(),
 		places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
@@ -85,14 +85,14 @@ func (i *Inventory) Take(d report.Decided) {
 	if d.Occasion.DryRun { // as in Add, but without the queue
 		return
 	}
-	if !i.room.Enter(d) {
+	if !i.memory.Reserve(d) {
 		i.dropped.Add(1)
 		return
 	}
 	select {
 	case i.waiting <- queued{decided: d}:
 	default:
-		i.room.Leave(d)
+		i.memory.Release(d)
 		i.dropped.Add(1)
 	}
 }
@@ -138,7 +138,7 @@ func (i *Inventory) take(next queued) {
 		return
 	}
 	d := next.decided
-	defer i.room.Leave(d)
+	defer i.memory.Release(d)
 	i.Add(d.Occasion, recordOf(d), d.Resource())
 }
 

@@ -16,11 +16,11 @@ import (
 
 func TestNewRefuses(t *testing.T) {
 	if _, err := inventory.New(inventory.Options{}); err == nil {
-		t.Error("an inventory of nobody was made")
+		t.Error("an inventory without a replica was made")
 	}
 }
 
-// TestSinkOfOutcomes: what the gate decided arrives by Take, and Take waits for nobody.
+// TestSinkOfOutcomes: the gate's decisions arrive by Take, and Take never waits.
 func TestSinkOfOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		known, err := inventory.New(inventory.Options{Replica: "a"})
@@ -35,7 +35,7 @@ func TestSinkOfOutcomes(t *testing.T) {
 			Result: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
 			Verdicts: []gate.Verdict{{Image: policy.Image{Ref: ref, Container: "web"}, Result: gate.Allow}},
 		}}
-		for range 2000 { // nobody takes them in yet
+		for range 2000 { // no reader runs yet
 			known.Take(decided)
 		}
 		left := known.Dropped()
@@ -69,7 +69,7 @@ func TestLargeObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 100 { // nobody takes them in
+		for range 100 { // no reader runs
 			known.Take(report.Decided{Outcome: gate.Outcome{Object: row.object}})
 		}
 		if drops := known.Dropped() > 0; drops != row.drops {
@@ -120,9 +120,9 @@ func TestVerdicts(t *testing.T) {
 		{"a policy forbids it", bad, inventory.Denied},
 		{"a failure under audit", audited, inventory.Warned},
 		{"an override outweighs a failure", overridden, inventory.Warned},
-		{"an override speaks of it, and no policy", allowedByHand, inventory.Allowed},
-		{"nobody speaks of it", unmatched, inventory.Unchecked},
-		{"nobody could look", away, inventory.Errored},
+		{"an override matches it, and no policy", allowedByHand, inventory.Allowed},
+		{"no policy matches it", unmatched, inventory.Unchecked},
+		{"it could not be verified", away, inventory.Errored},
 	} {
 		known, _ := newInventory(t)
 		known.Add(admitted(begin), record(row.image.Result, row.image), podOf("n", "o", 1))
@@ -193,9 +193,9 @@ func TestWhereItRuns(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyAskedSaysNothingOfWhatRuns: at the API and at endpoints for nodes and others than
-// webhooks anybody tells of any object, and of images as if they were where they are not.
-func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
+// TestQueriesDoNotChangeRunningImages: at the API and at endpoints other than webhooks, any
+// client can send any object, and images as if they were elsewhere.
+func TestQueriesDoNotChangeRunningImages(t *testing.T) {
 	good, bad, elsewhere := proved("r.example/good:1", keyA), unsigned("r.example/bad:1"), proved("r.example/bad:1", keyB)
 	unknown, found := unsigned("r.example/silent:1"), unsigned("r.example/silent:1")
 	unknown.Digest = image.Digest{}
@@ -212,13 +212,13 @@ func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
 		verdict            inventory.Verdict
 	}{
 		{"an update takes what ran before away", admitted(begin), good, podOf("shop", "web", 0), "bad:1", 0, 0, inventory.Denied},
-		{"who asked about the same pod does not", asked, good, podOf("shop", "web", 0), "bad:1", 1, 0, inventory.Denied},
-		{"nor is what he named anywhere", asked, good, podOf("shop", "web", 0), "good:1", 0, 0, inventory.Allowed},
+		{"a query about the same pod does not", asked, good, podOf("shop", "web", 0), "bad:1", 1, 0, inventory.Denied},
+		{"nor does the named image run anywhere", asked, good, podOf("shop", "web", 0), "good:1", 0, 0, inventory.Allowed},
 		{"nor refused anywhere", report.Occasion{Time: begin, Process: report.ProcessAdmission, Endpoint: "api"}, bad, podOf("shop", "other", 0), "bad:1", 1, 0, inventory.Denied},
-		{"another namespace's word is taken where it was admitted there", admitted(begin), elsewhere, podOf("other", "web", 0), "bad:1", 2, 0, inventory.Allowed},
+		{"another namespace's result is taken where it was admitted there", admitted(begin), elsewhere, podOf("other", "web", 0), "bad:1", 2, 0, inventory.Allowed},
 		{"and not where it was only asked for", asked, elsewhere, podOf("other", "web", 0), "bad:1", 1, 0, inventory.Denied},
 		{"a digest that was found takes the place of none", admitted(begin), found, podOf("shop", "silent", 0), "silent:1", 1, 0, inventory.Denied},
-		{"who only asked for it leaves what runs", asked, found, podOf("shop", "other", 0), "shop/silent", 1, 0, inventory.Denied},
+		{"a query does not change the running image", asked, found, podOf("shop", "other", 0), "shop/silent", 1, 0, inventory.Denied},
 	} {
 		known, _ := newInventory(t)
 		known.Add(scanned(begin), record(gate.Deny, bad), podOf("shop", "web", 0))
@@ -231,13 +231,13 @@ func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
 	}
 }
 
-// pass tells the end of a pass, and waits until it is taken in.
+// pass reports the end of a pass, and waits until it is processed.
 func pass(known *inventory.Inventory, apiVersion, kind string, began time.Time) {
 	known.Passed(apiVersion, kind, began, nil)
 	known.Drain()
 }
 
-// TestUnknownDigest: what could not be resolved is one image with what it turns out to be.
+// TestUnknownDigest: an unresolved image is the same as the one that it resolves to later.
 func TestUnknownDigest(t *testing.T) {
 	known, _ := newInventory(t)
 	away := report.Image{Reference: "r.example/web:1", Written: "r.example/web:1", Result: gate.Error, Matched: true}
@@ -255,7 +255,7 @@ func TestUnknownDigest(t *testing.T) {
 	}
 }
 
-// TestDetails: the record comes back as it was, and only what is secret is left out.
+// TestDetails: the record comes back as it was, without secrets.
 func TestDetails(t *testing.T) {
 	known, _ := newInventory(t)
 	web := proved("r.example/web:1", keyA)
@@ -273,7 +273,7 @@ func TestDetails(t *testing.T) {
 		t.Errorf("by digest: %+v", byDigest)
 	}
 	if _, ok := known.Image("0000"); ok {
-		t.Error("an image that nobody saw")
+		t.Error("an unknown image is found")
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// harbour is an inventory of four images.
-func harbour(t testing.TB) *inventory.Inventory {
+// fourImages is an inventory of four images.
+func fourImages(t testing.TB) *inventory.Inventory {
 	t.Helper()
 	known, _ := newInventory(t)
 	keyless := proved("r.example/api:1", "")
@@ -30,7 +30,7 @@ func harbour(t testing.TB) *inventory.Inventory {
 }
 
 func TestImageQueries(t *testing.T) {
-	known := harbour(t)
+	known := fourImages(t)
 	for _, row := range []struct {
 		reason string
 		query  inventory.ImageQuery
@@ -76,7 +76,7 @@ func TestImageQueries(t *testing.T) {
 }
 
 func TestQueriesThatMakeNoSense(t *testing.T) {
-	known := harbour(t)
+	known := fourImages(t)
 	for _, row := range []struct {
 		reason string
 		query  inventory.ImageQuery
@@ -100,7 +100,7 @@ func TestQueriesThatMakeNoSense(t *testing.T) {
 }
 
 func TestDecisions(t *testing.T) {
-	known := harbour(t)
+	known := fourImages(t)
 	o := refused(begin.Add(time.Minute))
 	o.Undecided, o.UID, o.User = "queue-full", "the-uid", "somebody"
 	known.Add(o, report.Record{}, report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "late"})
@@ -109,12 +109,12 @@ func TestDecisions(t *testing.T) {
 		query  inventory.DecisionQuery
 		want   []string // names of objects, the latest first
 	}{
-		{"all, without what a scan said", inventory.DecisionQuery{}, []string{"late", "cart-1", "api-1", "web-2", "web-1"}},
-		{"what nobody decided", inventory.DecisionQuery{Verdict: inventory.Errored}, []string{"late"}},
+		{"all, without results of a scan", inventory.DecisionQuery{}, []string{"late", "cart-1", "api-1", "web-2", "web-1"}},
+		{"undecided requests", inventory.DecisionQuery{Verdict: inventory.Errored}, []string{"late"}},
 		{"a namespace", inventory.DecisionQuery{Namespace: "staging"}, []string{"cart-1"}},
 		{"an image", inventory.DecisionQuery{Text: "r.example/API"}, []string{"api-1"}},
 		{"a reason", inventory.DecisionQuery{Text: "no signature"}, []string{"cart-1"}},
-		{"who asked", inventory.DecisionQuery{Text: "somebody"}, []string{"late"}},
+		{"the user", inventory.DecisionQuery{Text: "somebody"}, []string{"late"}},
 		{"a request", inventory.DecisionQuery{Text: "the-uid"}, []string{"late"}},
 		{"the beginning of a request's UID", inventory.DecisionQuery{Text: "the-u"}, nil},
 		{"a page", inventory.DecisionQuery{Page: inventory.Page{Offset: 1, Limit: 1}}, []string{"cart-1"}},
@@ -131,7 +131,7 @@ func TestDecisions(t *testing.T) {
 }
 
 func TestOverview(t *testing.T) {
-	known := harbour(t)
+	known := fourImages(t)
 	for _, row := range []struct {
 		span  inventory.Span
 		n     int
@@ -158,7 +158,7 @@ func TestOverview(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	known := harbour(t)
+	known := fourImages(t)
 	known.Add(admitted(begin), report.Record{Result: gate.Allow, Rules: []report.Rule{
 		{Policy: report.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "a", Kind: policy.ValidateRule, Result: policy.Pass},
 		{Policy: report.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "b", Kind: policy.ValidateRule, Result: policy.Fail, Action: policy.Warn},
@@ -181,7 +181,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestBounds: a stranger who makes up names fills no memory.
+// TestBounds: made-up names of a client fill no memory.
 func TestBounds(t *testing.T) {
 	known, c := newInventory(t)
 	long := strings.Repeat("ä", 40_000)

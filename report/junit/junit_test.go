@@ -20,8 +20,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/junit"
 )
 
-// element is what Jenkins' junit-10.xsd says of an element: what may be in it, its
-// attributes, and those that it must have. Elements without an entry hold text alone.
+// element describes an element as Jenkins' junit-10.xsd does: its children, its
+// attributes, and the required ones. Elements without an entry hold text alone.
 type element struct{ holds, may, must []string }
 
 var detail = element{may: []string{"type", "message"}}
@@ -85,7 +85,7 @@ func read(document string) (all counts, err error) {
 				continue
 			}
 			if last := told[len(told)-1]; last != found {
-				return all, fmt.Errorf("suite %d says %+v and has %+v", len(told), last, found)
+				return all, fmt.Errorf("suite %d declares %+v and has %+v", len(told), last, found)
 			}
 			all = counts{all.tests + found.tests, all.failures + found.failures, all.errors + found.errors, all.skipped + found.skipped}
 		}
@@ -120,7 +120,7 @@ func attributes(token xml.StartElement) counts {
 	return counts{value["tests"], value["failures"], value["errors"], value["skipped"]}
 }
 
-// TestSchema holds what is written of every scenario of package report against Jenkins'
+// TestSchema validates the output for every scenario of package report against Jenkins'
 // schema.
 func TestSchema(t *testing.T) {
 	files, err := filepath.Glob("../testdata/formats/*.xml")
@@ -167,8 +167,8 @@ func write(t testing.TB, of finding.Run) string {
 	return b.String()
 }
 
-// TestKinds: denied is a failure, could-not-look an error, and what is left alone
-// skipped.
+// TestKinds: a denial is a failure, an image that could not be verified an error, and an exempt
+// one is skipped.
 func TestKinds(t *testing.T) {
 	for status, want := range map[finding.Status]counts{
 		finding.Deny: {1, 1, 0, 0}, finding.Error: {1, 0, 1, 0}, finding.Skip: {1, 0, 0, 1},
@@ -183,7 +183,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// FuzzWrite puts a stranger's text wherever one can stand.
+// FuzzWrite puts foreign text into every field.
 func FuzzWrite(f *testing.F) {
 	f.Add("x\n]]>&<script>\"'`\x1b[31m\u202e\xff\x00\ufffe")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -47,15 +47,15 @@ func written(t testing.TB, write func(io.Writer, finding.Run) error, of finding.
 	return b.String()
 }
 
-// Of a line, what is ours: everything but code, which starts and ends with one backtick
-// and has none inside.
+// The parts of a line that are ours: everything but code, which starts and ends with one
+// backtick and has none inside.
 var spans = regexp.MustCompile("`[^`]*`")
 
 var line = regexp.MustCompile(`^(|## Image verification: [^|<>]*|### [A-Z][a-z ]*|[0-9]+ allowed, [0-9]+ denied, .*\.|> \[!WARNING\]|> ~` +
 	`|\| (✅ allow|❌ deny|❓ error|➖ unchecked) \| (~|\*the object itself\*)? \| ~? \| ~?( from ~)? \| ~? \||\|.*---\|| *\| \| Image .*\|` +
 	`|- ~? ?[a-z, ]+:( ~| ?\[[a-z-]+\]\(https://github\.com/quaymaster/[^)]*#[a-z-]+\))?( by ~)?|[0-9]+ more rows are left out; ~ has all\.|[A-Z][a-z ]+: [0-9]+ more are left out; ~ has all\.)$`)
 
-// sound says which line of a summary is none that is written here.
+// sound returns an error for a line of a summary that is not written here.
 func sound(text string) error {
 	fenced := false
 	for _, each := range strings.Split(text, "\n") {
@@ -87,13 +87,13 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	if err := sound("- " + hostile); err == nil {
-		t.Error("the test lets a stranger's text pass")
+		t.Error("the test accepts foreign text")
 	}
 }
 
 var command = regexp.MustCompile(`^::(error|warning|notice) (file=[^:,\r\n]*,line=[0-9]+,col=[0-9]+,)?title=[^:,\r\n]*::[^\r\n]*$`)
 
-// commands says which line is no command, or has what was not escaped.
+// commands returns an error for a line that is no command, or has unescaped text.
 func commands(text string) error {
 	for _, each := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if !command.MatchString(each) || strings.Contains(strings.NewReplacer("%25", "", "%0D", "", "%0A", "", "%3A", "", "%2C", "").Replace(each), "%") {
@@ -141,7 +141,7 @@ func TestWorstFirst(t *testing.T) {
 	}
 }
 
-// TestBounds: what is left out is counted, and a summary stays below what GitHub takes.
+// TestBounds: omitted rows are counted, and a summary stays below GitHub's limit.
 func TestBounds(t *testing.T) {
 	const most = 1 << 20 // of a step summary, in bytes
 	of := run(finding.Deny, strings.Repeat("日", 400), 3000)

@@ -65,7 +65,7 @@ func (o object) metadata() map[string]any {
 	return m
 }
 
-// decide returns what the policies say of an object at a time.
+// decide returns the policies' results for an object at a time.
 func (y *yard) decide(t testing.TB, of object, at time.Time) report.Decided {
 	t.Helper()
 	text, err := json.Marshal(of)
@@ -134,7 +134,7 @@ func pod(namespace, name string, spec map[string]any) object {
 	return o
 }
 
-// bare is how pods are written when nobody thinks of Pod Security.
+// bare is a pod spec without security settings.
 func bare() map[string]any {
 	return map[string]any{"containers": []any{map[string]any{"name": "web", "image": "nginx:1.27", "ports": []any{map[string]any{"containerPort": 80}}}}}
 }
@@ -151,8 +151,8 @@ func decent() map[string]any {
 	}
 }
 
-// podSecurity returns the Pod Security policies: those that people have, if
-// QUAYMASTER_SAMPLES says where they are, or ours that are written like them.
+// podSecurity returns the Pod Security policies: those of the samples, if
+// QUAYMASTER_SAMPLES is set, or ours that are written like them.
 func podSecurity(t testing.TB, own bool) []string {
 	t.Helper()
 	var files []string
@@ -206,7 +206,7 @@ func (s store) put(t testing.TB, parts []policyreport.Part) int {
 	return writes
 }
 
-// stored adds what the API server does: the object's UID and time, and the managed
+// stored adds the fields of the API server: the object's UID and time, and the managed
 // fields of one writer, as a server of 1.35 wrote them.
 func stored(t testing.TB, text []byte) []byte {
 	t.Helper()

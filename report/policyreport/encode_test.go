@@ -62,7 +62,7 @@ func TestParts(t *testing.T) {
 				}
 				of, later := one.Metadata.Annotations[policyreport.PartOfAnnotation]
 				if later != (i > 0) || later && of != at.Name {
-					t.Errorf("%s: %s says that it is a part of %q", row.reason, one.Metadata.Name, of)
+					t.Errorf("%s: %s is annotated as a part of %q", row.reason, one.Metadata.Name, of)
 				}
 				if most := max(row.limits.Bytes, policyreport.DefaultBytes); row.limits.Bytes > 0 && len(part.JSON) > row.limits.Bytes || len(part.JSON) > most {
 					t.Errorf("%s: a part of %d bytes", row.reason, len(part.JSON))
@@ -75,7 +75,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestCountedParts: what is counted has its room too.
+// TestCountedParts: counted results take room, too.
 func TestCountedParts(t *testing.T) {
 	results := many(20_000)
 	for i := range results {
@@ -126,7 +126,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// change applies an edit to a stored part, as anybody may with kubectl.
+// change applies an edit to a stored part, as a user may with kubectl.
 func change(t *testing.T, text []byte, edit func(o object)) []byte {
 	t.Helper()
 	var o object
@@ -232,7 +232,7 @@ func kept(t *testing.T, reason string, text []byte) {
 	}
 }
 
-// TestDecodeRefuses: what is no report of ours is not taken for one, nor written over.
+// TestDecodeRefuses: a foreign report is neither read as ours nor overwritten.
 func TestDecodeRefuses(t *testing.T) {
 	r := policyreport.New(policyreport.Place{Namespace: "shop", Name: "all"}, policyreport.Selection{})
 	r.Merge(many(3))
@@ -248,10 +248,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{"another kind", change(t, good, func(o object) { o["kind"] = "ConfigMap" }), false, nil},
 		{"another version", change(t, good, func(o object) { o["apiVersion"] = "wgpolicyk8s.io/v1beta1" }), false, nil},
 		{"larger than any that can be stored", append(good, make([]byte, 4<<20)...), false, nil},
-		{"somebody else's", change(t, good, func(o object) {
+		{"another writer's", change(t, good, func(o object) {
 			o.metadata()["labels"] = map[string]any{"app.kubernetes.io/managed-by": "kyverno"}
 		}), false, policyreport.ErrForeign},
-		{"nobody's", change(t, good, func(o object) { delete(o.metadata(), "labels") }), false, policyreport.ErrForeign},
+		{"without a label", change(t, good, func(o object) { delete(o.metadata(), "labels") }), false, policyreport.ErrForeign},
 	} {
 		_, err := policyreport.Decode(policyreport.Place{Namespace: "shop", Name: "all"}, policyreport.Selection{}, [][]byte{row.text})
 		if (err == nil) != row.ok || row.is != nil && !errors.Is(err, row.is) || errors.Is(err, policyreport.ErrForeign) != (row.is != nil) {
@@ -260,8 +260,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestEdited: a report that somebody has edited loses what makes no sense, and is put
-// right when its objects are looked at again.
+// TestEdited: an edited report loses its invalid results, and is put
+// right when its objects are evaluated again.
 func TestEdited(t *testing.T) {
 	at := policyreport.Place{Namespace: "shop", Name: "all"}
 	r := policyreport.New(at, policyreport.Selection{})
@@ -281,7 +281,7 @@ func TestEdited(t *testing.T) {
 		{"another source", func(o object) { first(o)["source"] = "falco" }, 2},
 		{"a result that there is not", func(o object) { first(o)["result"] = "maybe" }, 2},
 		{"no policy", func(o object) { delete(first(o), "policy") }, 2},
-		{"nobody it is about", func(o object) { delete(first(o), "resources") }, 2},
+		{"no resources", func(o object) { delete(first(o), "resources") }, 2},
 		{"a resource without a name", func(o object) { first(o)["resources"] = []any{map[string]any{"kind": "Pod"}} }, 2},
 		{"a resource that is there already", func(o object) {
 			results, _ := o["results"].([]any)
@@ -304,12 +304,12 @@ func TestEdited(t *testing.T) {
 		if got := encode(t, edited, policyreport.PolicyReports); len(read(t, got)) != 3 || read(t, got)[0].Result != "fail" {
 			t.Errorf("%s: it is not put right:\n%s", row.reason, texts(got))
 		} else if row.reason != "nothing" && got[0].Action != policyreport.Update {
-			t.Errorf("%s: %s of what somebody has edited", row.reason, got[0].Action)
+			t.Errorf("%s: %s of an edited report", row.reason, got[0].Action)
 		}
 	}
 }
 
-// FuzzDecode: anybody may have edited a report. What is read of it can be written, and
+// FuzzDecode: any user may have edited a report. The decoded report can be written, and
 // read again without a difference.
 func FuzzDecode(f *testing.F) {
 	at, show := policyreport.Place{Namespace: "shop", Name: "all", Scope: report.Resource{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "owner", UID: "u"}}, policyreport.Selection{CountPasses: true}
@@ -335,7 +335,7 @@ func FuzzDecode(f *testing.F) {
 		again := decode(t, at, show, contents(parts))
 		for _, part := range encode(t, again, policyreport.PolicyReports) {
 			if part.Action != policyreport.Keep {
-				t.Errorf("%s of what was written just now:\n%s\n%s", part.Action, texts(parts), part.JSON)
+				t.Errorf("%s of an unchanged report:\n%s\n%s", part.Action, texts(parts), part.JSON)
 			}
 		}
 	})

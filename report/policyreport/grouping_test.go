@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// TestPlace: in which report a result stands, and who owns it.
+// TestPlace: the report of a result, and its owner.
 func TestPlace(t *testing.T) {
 	lone, web := pod("shop", "web-1", nil).resource(), named("apps/v1", "Deployment", "shop", "web").resource()
 	node := report.Resource{APIVersion: "v1", Kind: "Node", Name: "n-1", UID: "node"}
@@ -35,7 +35,7 @@ func TestPlace(t *testing.T) {
 		{"each object", policyreport.ByResource, owned, web, policyreport.Place{Namespace: "shop", Name: "quaymaster-" + lone.UID, Scope: lone}, false},
 		{"each policy", policyreport.ByPolicy, lone, web, policyreport.Place{Namespace: "shop", Name: "quaymaster-clusterpolicy-p"}, false},
 		{"each namespace", policyreport.ByNamespace, lone, web, policyreport.Place{Namespace: "shop", Name: "quaymaster"}, false},
-		{"what is in no namespace", policyreport.ByNamespace, inNone, web, policyreport.Place{Name: "quaymaster"}, false},
+		{"a cluster-scoped object", policyreport.ByNamespace, inNone, web, policyreport.Place{Name: "quaymaster"}, false},
 		{"a namespace is in none", policyreport.ByNamespace, namespace, web, policyreport.Place{Name: "quaymaster"}, false},
 		{"an object in no namespace", policyreport.ByWorkload, inNone, report.Resource{}, policyreport.Place{Name: "quaymaster-role", Scope: inNone}, false},
 		{"of a file", policyreport.ByResource, unsaved, report.Resource{}, policyreport.Place{Namespace: "shop", Name: "quaymaster-pod-web", Scope: unsaved}, false},

@@ -18,7 +18,7 @@ import (
 type dice struct {
 	*rand.Rand
 	at time.Time
-	// hashes is how many versions a policy has, and owners says that not only pods speak.
+	// hashes is the number of versions of a policy, and owners adds results of other objects than pods.
 	hashes int
 	owners bool
 }
@@ -68,7 +68,7 @@ func (d *dice) shuffled(results []result.Result) []result.Result {
 	return results
 }
 
-// places are one for each way in which a report says who says what.
+// places has one place for each layout of results.
 func places(t *testing.T) map[string]policyreport.Place {
 	t.Helper()
 	web, lone := named("apps/v1", "Deployment", "shop", "web").resource(), pod("shop", "web-0", nil).resource()
@@ -153,8 +153,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestAnyOrder: where each object speaks for itself, results may come one by one and in
-// any order, if everything is kept: what is not shown leaves no time.
+// TestAnyOrder: where each object has its own results, these may come one by one and in
+// any order, if everything is kept: hidden results leave no time.
 func TestAnyOrder(t *testing.T) {
 	each(t, func(t *testing.T, d *dice, at policyreport.Place, show policyreport.Selection) {
 		if at.Scope.Kind == "Deployment" || at.Scope.Kind == "Rollout" || len(show.Statuses) > 0 || show.CountPasses {
@@ -172,8 +172,8 @@ func TestAnyOrder(t *testing.T) {
 	})
 }
 
-// TestAgain: what was merged once changes nothing when it is merged again, nor do the
-// same words at a later time.
+// TestAgain: a merged result changes nothing when it is merged again, nor does the
+// same result at a later time.
 func TestAgain(t *testing.T) {
 	each(t, func(t *testing.T, d *dice, at policyreport.Place, show policyreport.Selection) {
 		newest := map[result.Key]result.Result{}
@@ -200,7 +200,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestRoundTrip: a report that is written and read says the same, and goes on as if it
+// TestRoundTrip: a report that is written and read is the same, and goes on as if it
 // had not been; in one part and in several.
 func TestRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, d *dice, at policyreport.Place, show policyreport.Selection) {
@@ -213,7 +213,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(parts) > 0 && policyreport.Parts(parts[0].JSON) != len(parts) {
-				t.Errorf("the first of %d parts says %d", len(parts), policyreport.Parts(parts[0].JSON))
+				t.Errorf("the first of %d parts has the number %d", len(parts), policyreport.Parts(parts[0].JSON))
 			}
 			read := decode(t, at, show, contents(parts))
 			again, err := read.Encode(api, limits)
@@ -239,8 +239,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestTruth: nobody is said to say what he does not. Of pods under policies that do not
-// change, each has his newest word in the report: listed, or as the shared one.
+// TestTruth: no object gets a result that is not its own. Of pods under policies that do not
+// change, each has its newest result in the report: listed, or as the shared one.
 func TestTruth(t *testing.T) {
 	each(t, func(t *testing.T, d *dice, at policyreport.Place, show policyreport.Selection) {
 		d.hashes, d.owners = 1, false
@@ -260,7 +260,7 @@ func TestTruth(t *testing.T) {
 			for _, want := range newest {
 				got, ok := entries.about(at.Scope, want)
 				if !ok || got.Result != string(want.Status) || got.Message != want.Message && want.Status != result.Error {
-					t.Errorf("%s of %s says %s %q, and the report %+v", want.Rule, want.Resource.Name, want.Status, want.Message, got)
+					t.Errorf("%s of %s is %s %q, and in the report %+v", want.Rule, want.Resource.Name, want.Status, want.Message, got)
 				}
 			}
 		}

@@ -93,8 +93,8 @@ func (r readResult) resource() readResource {
 
 func (r readResult) category() string { return cmp.Or(r.Category, "Other") }
 
-// id is by what Policy Reporter knows a result unless it is told otherwise, and with a
-// property among the fields where it is told.
+// id is Policy Reporter's identity of a result by default, and with a
+// property among the fields where that is configured.
 func (r readResult) id(fields ...string) string {
 	if id, ok := r.Properties["resultID"]; ok {
 		return id
@@ -114,7 +114,7 @@ func (r readResult) id(fields ...string) string {
 	return strconv.FormatUint(h.Sum64(), 10)
 }
 
-// about returns what a report says of an object: what lists it, or what lists nobody.
+// about returns a report's result for an object: the listed one, or the shared one.
 func (rs readResults) about(scope report.Resource, of result.Result) (readResult, bool) {
 	container := ""
 	if of.Image != nil {
@@ -187,7 +187,7 @@ func TestReader(t *testing.T) {
 				}
 			}
 			if !maps.Equal(counts, one.Summary) {
-				t.Errorf("the summary says %v of %v", one.Summary, counts)
+				t.Errorf("the summary has %v for %v", one.Summary, counts)
 			}
 			if len(ids) != len(one.Results) || len(byConfiguration) != len(one.Results) {
 				t.Errorf("%d and %d IDs of %d results:\n%s", len(ids), len(byConfiguration), len(one.Results), parts[0].JSON)
@@ -208,7 +208,7 @@ func TestProperties(t *testing.T) {
 			}
 		}
 		if r.Rule == "signed" && r.Properties["signer"] != "key SHA256:1f2e3d" {
-			t.Errorf("an author says who signed: %v", r.Properties)
+			t.Errorf("an author sets the signer: %v", r.Properties)
 		}
 	}
 	want := []string{"container", "digest", "evidence", "image", "policyHash", "process", "reason", "resultID", "signer", "team"}

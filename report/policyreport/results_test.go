@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// TestResults: what a stored part says is about the object that a reader takes it for.
+// TestResults: a result of a stored part is about the object that a reader takes it for.
 func TestResults(t *testing.T) {
 	web := report.Resource{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "d"}
 	say := func(pod string, status result.Status) result.Result {
@@ -38,22 +38,22 @@ func TestResults(t *testing.T) {
 			owner := r.Resource.Owner
 			switch {
 			case r.Image == nil || *r.Image != *results[0].Image || r.Policy.Kind != "ImageValidatingPolicy":
-				t.Errorf("%s: %+v says %+v", api, r.Policy, r.Image)
+				t.Errorf("%s: %+v has %+v", api, r.Policy, r.Image)
 			case r.Status == result.Pass && (r.Resource != web):
-				t.Errorf("%s: what all pods say is about %+v", api, r.Resource)
+				t.Errorf("%s: the result of all pods is about %+v", api, r.Resource)
 			case r.Status == result.Fail && (r.Resource.Name != "web-3" || owner == nil || owner.Name != "web"):
-				t.Errorf("%s: what one pod says is about %+v of %+v", api, r.Resource, owner)
+				t.Errorf("%s: the result of one pod is about %+v of %+v", api, r.Resource, owner)
 			}
 		}
 		foreign := bytes.Replace(parts[0].JSON, []byte(`"app.kubernetes.io/managed-by":"quaymaster"`), []byte(`"app.kubernetes.io/managed-by":"other"`), 1)
 		if _, err := policyreport.Results(foreign); !errors.Is(err, policyreport.ErrForeign) {
-			t.Errorf("%s: somebody else's report: %v", api, err)
+			t.Errorf("%s: a report of another writer: %v", api, err)
 		}
 		if _, err := policyreport.Results([]byte(`{"apiVersion":"v1","kind":"Pod"}`)); err == nil {
 			t.Error("a pod is a report")
 		}
 	}
-	// A report that is about several objects names each, and who edits one may name none.
+	// A report about several objects names each, and an edited one may name none.
 	edited := []byte(`{"apiVersion":"wgpolicyk8s.io/v1alpha2","kind":"PolicyReport","metadata":{"namespace":"shop","labels":{"app.kubernetes.io/managed-by":"quaymaster"}},"results":[
 	 {"source":"quaymaster","policy":"p","result":"pass"},
 	 {"source":"quaymaster","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"other","name":"elsewhere"}]},
@@ -62,6 +62,6 @@ func TestResults(t *testing.T) {
 	 {"source":"other","policy":"p","result":"pass","resources":[{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"theirs"}]}]}`)
 	read, err := policyreport.Results(edited)
 	if err != nil || len(read) != 1 || read[0].Resource.Name != "lone" || read[0].Resource.Owner != nil {
-		t.Errorf("%+v, %v: want what is ours and about something", read, err)
+		t.Errorf("%+v, %v: want our result with an object", read, err)
 	}
 }

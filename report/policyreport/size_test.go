@@ -56,7 +56,7 @@ type together struct {
 	results []result.Result
 }
 
-// etcd is what is stored of reports.
+// etcd measures stored reports.
 func etcd(t *testing.T, api policyreport.API, show policyreport.Selection, reports []together) store {
 	t.Helper()
 	s := store{}

@@ -45,7 +45,7 @@ func decided(t *testing.T) []report.Decided {
 	}
 }
 
-// TestWrite: what the command line writes with -o policyreport and -o openreports.
+// TestWrite: the output of the command line with -o policyreport and -o openreports.
 func TestWrite(t *testing.T) {
 	for name, row := range map[string]struct {
 		api     policyreport.API

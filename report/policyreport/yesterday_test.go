@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// TestYesterday: the reports of the version before are read, and the same said again is no
+// TestYesterday: reports of the previous version are read, and an equal result is no
 // change, so that an upgrade rewrites none. testdata/yesterday was written by that version.
 func TestYesterday(t *testing.T) {
 	web := report.Resource{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "7d9c"}
@@ -52,7 +52,7 @@ func TestYesterday(t *testing.T) {
 		for reason, other := range map[string][]byte{
 			"cut":                bytes.TrimRight(text, "}\n"),
 			"of a later version": bytes.Replace(text, []byte(`/v1alpha`), []byte(`/v9alpha`), 1),
-			"somebody else's":    bytes.ReplaceAll(text, []byte(policyreport.ManagedBy), []byte("another")),
+			"another writer's":   bytes.ReplaceAll(text, []byte(policyreport.ManagedBy), []byte("another")),
 		} {
 			if _, err := policyreport.Decode(at, policyreport.Selection{}, [][]byte{other}); err == nil {
 				t.Errorf("%s, %s: it is read", file, reason)

@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// TestTheScan: what it says of an object is all that there is to say.
+// TestTheScan: a scan's results for an object replace all others.
 func TestTheScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -32,18 +32,18 @@ func TestTheScan(t *testing.T) {
 		}
 		wait(time.Minute)
 		if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{"other pass"}) {
-			t.Errorf("the report says %v, want what the scan found", got)
+			t.Errorf("the report has %v, want the scan's results", got)
 		}
 		p.Take(decided("lone", "", false))
 		wait(time.Minute)
 		if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{"labels fail", "other pass"}) {
-			t.Errorf("the report says %v, want what admission adds, too", got)
+			t.Errorf("the report has %v, want admission's results, too", got)
 		}
 	})
 }
 
-// TestTheScanOfAWorkload: what most pods say is what is said of all of them, whichever
-// was looked at first.
+// TestTheScanOfAWorkload: the most frequent result of the pods is the shared one, whichever
+// pod was scanned first.
 func TestTheScanOfAWorkload(t *testing.T) {
 	scanned := func(d *report.Decided, _ *policy.Subject) { d.Occasion.Process = report.ProcessScan }
 	for _, row := range []struct {
@@ -67,7 +67,7 @@ func TestTheScanOfAWorkload(t *testing.T) {
 			}
 			wait(time.Minute)
 			if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, row.want) {
-				t.Errorf("%s: the report says %v, want %v", row.reason, got, row.want)
+				t.Errorf("%s: the report has %v, want %v", row.reason, got, row.want)
 			}
 			if s.writes["shop/quaymaster-uid-web"] != 1 {
 				t.Errorf("%s: %d writes", row.reason, s.writes["shop/quaymaster-uid-web"])
@@ -76,8 +76,8 @@ func TestTheScanOfAWorkload(t *testing.T) {
 	}
 }
 
-// TestBesideOthers: what another writer says of the same object under its UID stays as it
-// is, and is in nobody's way. What has our own name and is another's is left alone.
+// TestBesideOthers: another writer's report for the same object under its UID stays as it
+// is, and causes no conflict. A foreign report with our own name is left alone.
 func TestBesideOthers(t *testing.T) {
 	for _, row := range []struct {
 		reason, name string
@@ -111,8 +111,8 @@ func TestBesideOthers(t *testing.T) {
 	}
 }
 
-// TestTheSameAgain: what a reader sees no difference in is not written, whoever says it
-// and however much there is to it.
+// TestTheSameAgain: an equal result is not written again, from any source
+// and of any size.
 func TestTheSameAgain(t *testing.T) {
 	rich := func(d *report.Decided, _ *policy.Subject) {
 		d.Outcome.Rules[0].Policy = &policy.Policy{
@@ -141,7 +141,7 @@ func TestTheSameAgain(t *testing.T) {
 }
 
 // TestAnUpdateHidesNoFailure: a rule that lets an update through, because it makes
-// nothing worse, does not take back what it held against the object.
+// nothing worse, keeps its failure for the object.
 func TestAnUpdateHidesNoFailure(t *testing.T) {
 	for _, row := range []struct {
 		operation, want string
@@ -157,13 +157,13 @@ func TestAnUpdateHidesNoFailure(t *testing.T) {
 			}))
 			wait(time.Minute)
 			if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{row.want}) {
-				t.Errorf("%s: the report says %v, want %s", row.operation, got, row.want)
+				t.Errorf("%s: the report has %v, want %s", row.operation, got, row.want)
 			}
 		})
 	}
 }
 
-// TestPoliciesThatAreGone: what they said goes, and with the last of it the report.
+// TestPoliciesThatAreGone: their results are removed, and with the last of them the report.
 func TestPoliciesThatAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -192,7 +192,7 @@ func TestPoliciesThatAreGone(t *testing.T) {
 	})
 }
 
-// TestWorkloadsThatCannotBeLookedUp: then it is whom the pod names.
+// TestWorkloadsThatCannotBeLookedUp: the owner reference of the pod is used.
 func TestWorkloadsThatCannotBeLookedUp(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -235,7 +235,7 @@ func TestNew(t *testing.T) {
 		{"all that is required", func(*publish.Options) {}, false},
 		{"no store", func(o *publish.Options) { o.Stores = nil }, true},
 		{"no observer", func(o *publish.Options) { o.Observer = nil }, true},
-		{"by workload, and nobody knows any", func(o *publish.Options) { o.Workloads = nil }, true},
+		{"by workload, without a lookup", func(o *publish.Options) { o.Workloads = nil }, true},
 		{"by namespace, which needs none", func(o *publish.Options) { o.Workloads, o.Grouping = nil, policyreport.ByNamespace }, false},
 	} {
 		o := whole()
@@ -246,9 +246,9 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestWhatIsRecalled: what was decided before the program began is put to what reports
-// say already, without a conflict, and takes nothing back that is newer.
-func TestWhatIsRecalled(t *testing.T) {
+// TestBackfill: decisions from before the start are merged into existing
+// reports, without a conflict, and replace no newer result.
+func TestBackfill(t *testing.T) {
 	created := func(passes bool, ago time.Duration) report.Decided {
 		d := decided("lone", "", passes)
 		d.Outcome.Subject.Operation, d.Occasion.Process = "CREATE", report.ProcessAdmission
@@ -257,7 +257,7 @@ func TestWhatIsRecalled(t *testing.T) {
 	}
 	for _, row := range []struct {
 		reason string
-		there  bool // what was decided a minute ago is in a report already
+		there  bool // a result of a minute ago is in a report already
 		passes bool
 		ago    time.Duration
 		want   string
@@ -288,7 +288,7 @@ func TestWhatIsRecalled(t *testing.T) {
 			}
 			wait(time.Minute)
 			if got := s.results("shop/quaymaster-uid-lone"); len(got) != 1 || got[0] != row.want {
-				t.Errorf("%s: the report says %v, want %s", row.reason, got, row.want)
+				t.Errorf("%s: the report has %v, want %s", row.reason, got, row.want)
 			}
 			if got := s.writes["shop/quaymaster-uid-lone"] - writes; got != row.writes || p.told.wrote[publish.Conflicted] > 0 {
 				t.Errorf("%s: %d writes, want %d; %v", row.reason, got, row.writes, p.told.wrote)

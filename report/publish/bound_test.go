@@ -95,12 +95,12 @@ func TestQueueOfLargeObjects(t *testing.T) {
 		t.Fatal("nothing waits")
 	}
 	if _, refused := q.add(heavy("b")); refused {
-		t.Error("what was taken out makes no room")
+		t.Error("the taken change makes no room")
 	}
 }
 
-// TestPendingIsBounded: who adds what has no room waits until something is taken out,
-// which is due then.
+// TestPendingIsBounded: a change without room waits until another is taken out,
+// and is due then.
 func TestPendingIsBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := newPending(3*changeCost, func() time.Time { return now })

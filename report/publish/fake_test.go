@@ -20,8 +20,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/publish"
 )
 
-// store is an API server that keeps what it is given under resource versions, and is
-// as hostile as a test wants.
+// store is an API server that keeps objects under resource versions, with the failures that
+// a test sets.
 type store struct {
 	// before is asked before each request, and may refuse it, or write first. May be
 	// nil.
@@ -112,7 +112,7 @@ func (s *store) Delete(_ context.Context, namespace, name, version string) error
 	return nil
 }
 
-// touch edits an object as somebody else would, who writes behind our back.
+// touch edits an object as another writer does, behind the publisher's back.
 func (s *store) touch(name string, edit func(object map[string]any)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,8 +210,8 @@ func (o *observer) Served(_ policyreport.API, served bool) {
 	o.served = append(o.served, served)
 }
 
-// decided is what one policy says of a pod NAME in shop of a Deployment OF; nobody's
-// for an empty one.
+// decided is one policy's result for a pod NAME in shop of a Deployment OF, or without an
+// owner for an empty one.
 func decided(name, of string, passes bool, changes ...func(*report.Decided, *policy.Subject)) report.Decided {
 	metadata := map[string]any{"name": name, "namespace": "shop", "uid": "uid-" + name}
 	if of != "" {

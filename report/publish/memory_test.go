@@ -93,7 +93,7 @@ func TestMemoryDoesNotGrowWithPods(t *testing.T) {
 	})
 }
 
-// heap is what is in use, in bytes.
+// heap is the memory in use, in bytes.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -33,7 +33,7 @@ func TestABurstIsOneWrite(t *testing.T) {
 			t.Fatalf("%d reports, %d results wait, want one for each workload and nothing that waits", got, p.Pending())
 		}
 		if got := s.results("shop/quaymaster-uid-web7"); !slices.Equal(got, []string{"labels fail pod-7", "labels pass"}) {
-			t.Errorf("the report of whose pod fails says %v", got)
+			t.Errorf("the report with a failing pod has %v", got)
 		}
 		if s.counts["put"] > 12 {
 			t.Errorf("%d writes for 10 reports, want at most 1.2 each", s.counts["put"])
@@ -42,13 +42,13 @@ func TestABurstIsOneWrite(t *testing.T) {
 		burst()
 		wait(30 * time.Second)
 		if s.counts["put"] != before {
-			t.Errorf("%d writes of what was said already", s.counts["put"]-before)
+			t.Errorf("%d writes of equal results", s.counts["put"]-before)
 		}
 	})
 }
 
-// TestWhatLeavesNoReport: nothing is written about what is not there.
-func TestWhatLeavesNoReport(t *testing.T) {
+// TestDecisionsWithoutReport: an object that does not exist gets no report.
+func TestDecisionsWithoutReport(t *testing.T) {
 	type change = func(*report.Decided, *policy.Subject)
 	for _, row := range []struct {
 		reason string
@@ -58,14 +58,14 @@ func TestWhatLeavesNoReport(t *testing.T) {
 		{"it was admitted", func(*report.Decided, *policy.Subject) {}, 1},
 		{"it was denied", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Allowed = false }, 0},
 		{"it was only tried", func(d *report.Decided, _ *policy.Subject) { d.Occasion.DryRun = true }, 0},
-		{"somebody asked about it at another endpoint, where it need not be there, nor be as it was told", func(d *report.Decided, _ *policy.Subject) {
+		{"a query at another endpoint, with an object that may not exist", func(d *report.Decided, _ *policy.Subject) {
 			d.Occasion.Endpoint, d.Occasion.Operation = "api", ""
 		}, 0},
 		{"a scan found it", func(d *report.Decided, _ *policy.Subject) {
 			d.Occasion.Process, d.Occasion.Operation = report.ProcessScan, ""
 		}, 1},
-		{"nobody could decide", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Undecided = "timed-out" }, 0},
-		{"somebody looks into it", func(_ *report.Decided, s *policy.Subject) { s.Operation = "CONNECT" }, 0},
+		{"undecided", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Undecided = "timed-out" }, 0},
+		{"a client connects to it", func(_ *report.Decided, s *policy.Subject) { s.Operation = "CONNECT" }, 0},
 		{"a part of it that is another object", func(_ *report.Decided, s *policy.Subject) { s.Subresource = "eviction" }, 0},
 		{"a part of it that changes it", func(_ *report.Decided, s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, 1},
 		{"a report itself", func(_ *report.Decided, s *policy.Subject) { s.Group, s.Kind = "wgpolicyk8s.io", "PolicyReport" }, 0},
@@ -87,7 +87,7 @@ func TestWhatLeavesNoReport(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a request about a namespace says that it is in itself, and it is in
+// TestNamespaces: a request for a namespace names that namespace, and the object is in
 // none.
 func TestNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,10 +124,10 @@ func TestReplicasShareAReport(t *testing.T) {
 		wait(time.Minute)
 		want := []string{"labels fail pod-0", "labels fail pod-1", "labels fail pod-2", "labels fail pod-3", "labels pass"}
 		if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, want) {
-			t.Errorf("the report says %v, want %v", got, want)
+			t.Errorf("the report has %v, want %v", got, want)
 		}
 		if a.told.wrote[publish.Conflicted]+b.told.wrote[publish.Conflicted] == 0 {
-			t.Error("nobody was in anybody's way: the test proves nothing")
+			t.Error("no conflict occurred: the test shows nothing")
 		}
 		if s.writes["shop/quaymaster-uid-web"] > 4 {
 			t.Errorf("%d writes", s.writes["shop/quaymaster-uid-web"])
@@ -135,8 +135,8 @@ func TestReplicasShareAReport(t *testing.T) {
 	})
 }
 
-// TestNewObjects: who was there first to speak of an object need not look whether
-// somebody has; and does, where somebody was faster after all.
+// TestNewObjects: the writer of the first result for an object need not read the report
+// before, and does so where another writer was faster after all.
 func TestNewObjects(t *testing.T) {
 	updated := func(d *report.Decided, s *policy.Subject) { d.Occasion.Operation, s.Operation = "UPDATE", "UPDATE" }
 	for _, row := range []struct {
@@ -149,7 +149,7 @@ func TestNewObjects(t *testing.T) {
 		{"it was created", "", nil, false, 0},
 		{"it was updated", "", []func(*report.Decided, *policy.Subject){updated}, false, 1},
 		{"it is one of a workload's", "web", nil, false, 1},
-		{"somebody was faster", "", nil, true, 1},
+		{"another writer was faster", "", nil, true, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
@@ -167,14 +167,14 @@ func TestNewObjects(t *testing.T) {
 				t.Errorf("%s: %d reads, want %d", row.reason, s.counts["get"], row.gets)
 			}
 			if got := s.results(s.names()[0]); !slices.Equal(got, []string{"labels fail"}) {
-				t.Errorf("%s: the report says %v", row.reason, got)
+				t.Errorf("%s: the report has %v", row.reason, got)
 			}
 		})
 	}
 }
 
-// TestSomebodyElseEdits: what others add stays, and what they break is mended.
-func TestSomebodyElseEdits(t *testing.T) {
+// TestForeignEdits: additions of other writers stay, and damaged results are repaired.
+func TestForeignEdits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		p := run(t, s)
@@ -195,7 +195,7 @@ func TestSomebodyElseEdits(t *testing.T) {
 		p.Take(decided("pod-2", "web", false))
 		wait(time.Minute)
 		if got := s.results("shop/quaymaster-uid-web"); !slices.Contains(got, "labels fail pod-2") && !slices.Equal(got, []string{"labels fail"}) {
-			t.Errorf("the report says %v", got)
+			t.Errorf("the report has %v", got)
 		}
 		labels := s.objects["shop/quaymaster-uid-web"]["metadata"].(map[string]any)["labels"].(map[string]any)
 		if labels["team"] != "blue2" || edits != 2 {
@@ -224,7 +224,7 @@ func TestAStoreThatFails(t *testing.T) {
 			}
 			return nil
 		}, 1},
-		{"somebody is faster all the time, for a minute", func(verb string, since time.Duration) error {
+		{"another writer is faster all the time, for a minute", func(verb string, since time.Duration) error {
 			if since < time.Minute && verb == "put" {
 				return publish.ErrConflict
 			}
@@ -253,8 +253,8 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestDefect: what cannot be put into words for a defect is told of, and what comes after
-// it is written.
+// TestDefect: a result that cannot be encoded because of a defect is reported, and later ones
+// are written.
 func TestDefect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -271,7 +271,7 @@ func TestDefect(t *testing.T) {
 	})
 }
 
-// TestAnAPIThatIsNotServed: it is said once, and reports come when it does.
+// TestAnAPIThatIsNotServed: it is reported once, and reports are written when it is served.
 func TestAnAPIThatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -289,19 +289,19 @@ func TestAnAPIThatIsNotServed(t *testing.T) {
 			wait(time.Second)
 		}
 		if !slices.Equal(p.told.served, []bool{false}) || p.told.drops[publish.NotServed] == 0 || len(p.told.failed) > 0 {
-			t.Errorf("told %v, dropped %v, failed %v", p.told.served, p.told.drops, p.told.failed)
+			t.Errorf("served %v, dropped %v, failed %v", p.told.served, p.told.drops, p.told.failed)
 		}
 		served = true
 		wait(time.Minute)
 		p.Take(decided("late", "", false))
 		wait(time.Minute)
 		if !slices.Equal(p.told.served, []bool{false, true}) || !slices.Equal(s.names(), []string{"shop/quaymaster-uid-late"}) {
-			t.Errorf("told %v, reports %v", p.told.served, s.names())
+			t.Errorf("served %v, reports %v", p.told.served, s.names())
 		}
 	})
 }
 
-// TestDeleted: what is listed of a pod goes with it.
+// TestDeleted: the listed results of a pod are removed with it.
 func TestDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
@@ -321,7 +321,7 @@ func TestDeleted(t *testing.T) {
 		p.Take(decided("lone", "", true, goes))
 		wait(time.Minute)
 		if got := s.results("shop/quaymaster-uid-web"); !slices.Equal(got, []string{"labels pass"}) {
-			t.Errorf("the report says %v of a pod that is gone", got)
+			t.Errorf("the report has %v of a pod that is gone", got)
 		}
 		if s.writes["shop/quaymaster-uid-lone"] != writes {
 			t.Error("a report that goes with its pod was written")

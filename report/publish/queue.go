@@ -10,9 +10,9 @@ import (
 // queue holds decisions until they are converted to results. It is bounded. When it is full, it
 // evicts a decision that a newer one on the same object follows, the oldest of those first.
 type queue struct {
-	most int
-	room *report.Room
-	wake chan struct{}
+	most   int
+	memory *report.MemoryLimit
+	wake   chan struct{}
 
 	mu      sync.Mutex
 	waiting list.List // of *waiting, the oldest first
@@ -32,7 +32,7 @@ type waiting struct {
 }
 
 func newQueue(most int) *queue {
-	return &queue{most: most, room: report.NewRoom(maxHeld), wake: make(chan struct{}, 1), last: map[object]*list.Element{}}
+	return &queue{most: most, memory: report.NewMemoryLimit(maxHeld), wake: make(chan struct{}, 1), last: map[object]*list.Element{}}
 }
 
 // add adds a decision. If the queue is full, it evicts an outdated one, or refuses the new one.
@@ -44,7 +44,7 @@ func (q *queue) add(d report.Decided) (outdated, refused bool) {
 		w := before.Value.(*waiting) //nolint:forcetypeassert // nothing else is in it
 		w.outdated = q.outdated.PushBack(before)
 	}
-	for q.waiting.Len() >= q.most || !q.room.Enter(d) {
+	for q.waiting.Len() >= q.most || !q.memory.Reserve(d) {
 		oldest := q.outdated.Front()
 		if oldest == nil {
 			return outdated, true
@@ -74,7 +74,7 @@ func (q *queue) next() (report.Decided, bool) {
 // remove removes one; the caller holds the lock.
 func (q *queue) remove(e *list.Element) *waiting {
 	w := q.waiting.Remove(e).(*waiting) //nolint:forcetypeassert // nothing else is in it
-	q.room.Leave(w.decided)
+	q.memory.Release(w.decided)
 	if w.outdated != nil {
 		q.outdated.Remove(w.outdated)
 	}

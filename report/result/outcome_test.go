@@ -27,11 +27,11 @@ func TestOfRules(t *testing.T) {
 	}{
 		{"nothing is held against it", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule}, result.Pass},
 		{"a failure that denies", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Enforce}, result.Fail},
-		{"a failure that is only told", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Audit}, result.Fail},
+		{"a failure under audit", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Audit}, result.Fail},
 		{"its author only warns", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Warn}, result.Warn},
 		{"its author does not count failures", policy.RuleResult{Policy: unscored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Enforce}, result.Warn},
 		{"it could not be evaluated", policy.RuleResult{Policy: scored, Err: errors.New("gone")}, result.Error},
-		{"it could not look", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: policy.Ruling{Result: policy.Indeterminate}}, result.Error},
+		{"it could not be verified", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: policy.Ruling{Result: policy.Indeterminate}}, result.Error},
 		{"its conditions leave it alone", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Skip: "preconditions"}, result.Skip},
 	} {
 		got := result.Of(report.Decided{Outcome: gate.Outcome{Rules: []policy.RuleResult{row.rule}}})
@@ -91,12 +91,12 @@ func TestOfOutcomes(t *testing.T) {
 	}{
 		{"it is signed", "Enforce", good.ByDigest(), "", "", []string{"signed by-us pass verified"}},
 		{"it is not", "Enforce", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
-		{"it is not, and that is only told", "Audit", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
-		{"nobody has it", "Enforce", env.Registry.Host() + "/shop/none:1", "", "", []string{"signed by-us error image-not-found"}},
+		{"it is not, under audit", "Audit", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
+		{"it does not exist", "Enforce", env.Registry.Host() + "/shop/none:1", "", "", []string{"signed by-us error image-not-found"}},
 		{"an override allows it", "Enforce", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us skip override-allowed ImageOverride/bad-day"}},
-		{"what is only told needs none", "Audit", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us fail unsigned"}},
+		{"an audit needs none", "Audit", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us fail unsigned"}},
 		{"an override of another image", "Enforce", bad.Name, policy.OverrideAllow, `{"repositories": ["other.example/*"]}`, []string{"signed by-us fail unsigned"}},
-		{"what is signed needs none", "Enforce", good.ByDigest(), policy.OverrideAllow, everything, []string{"signed by-us pass verified"}},
+		{"a signed image needs none", "Enforce", good.ByDigest(), policy.OverrideAllow, everything, []string{"signed by-us pass verified"}},
 		{"an override denies it", "Enforce", good.ByDigest(), policy.OverrideDeny, everything, []string{"signed by-us pass verified", "bad-day deny fail override-denied"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -150,8 +150,8 @@ func TestOfEntries(t *testing.T) {
 	}{
 		{"one passes", []policy.Result{policy.Pass}, result.Pass},
 		{"one fails", []policy.Result{policy.Pass, policy.Fail, policy.Skipped}, result.Fail},
-		{"one could not look", []policy.Result{policy.Indeterminate, policy.Pass}, result.Error},
-		{"one could not look, and one fails", []policy.Result{policy.Indeterminate, policy.Fail}, result.Fail},
+		{"one is indeterminate", []policy.Result{policy.Indeterminate, policy.Pass}, result.Error},
+		{"one is indeterminate, and one fails", []policy.Result{policy.Indeterminate, policy.Fail}, result.Fail},
 		{"one leaves it alone", []policy.Result{policy.Skipped, policy.Pass}, result.Pass},
 		{"all leave it alone", []policy.Result{policy.Skipped, policy.Skipped}, result.Skip},
 	} {
@@ -169,7 +169,7 @@ func TestOfEntries(t *testing.T) {
 	}
 }
 
-// TestKey: what is about the same has the same key.
+// TestKey: results for the same object and rule have the same key.
 func TestKey(t *testing.T) {
 	one := result.Result{
 		Policy: result.Policy{Kind: "Policy", Namespace: "shop", Name: "p"}, Rule: "r", Resource: report.Resource{Kind: "Pod", Namespace: "shop", Name: "web", UID: "u"},
@@ -201,9 +201,9 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestAllReasonsAreTold: a result has the code of the gravest reason, and the words of all,
+// TestAllReasonsAreReported: a result has the code of the gravest reason, and the words of all,
 // each once.
-func TestAllReasonsAreTold(t *testing.T) {
+func TestAllReasonsAreReported(t *testing.T) {
 	unsigned := policy.Reason{Code: policy.Unsigned, Message: "no signature found"}
 	own := policy.Reason{Code: policy.Denied, Message: "ask the build team for a signature"}
 	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "signed", Action: policy.Audit}

@@ -19,8 +19,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// validator holds a document against OASIS's schema, by the validator of Open Policy
-// Agent, and returns what is wrong with it.
+// validator validates a document against OASIS's schema, by the validator of Open Policy
+// Agent, and returns the errors.
 func validator(t testing.TB) func(ctx context.Context, document string) any {
 	t.Helper()
 	schema, err := os.ReadFile("testdata/sarif-schema-2.1.0.json")
@@ -52,8 +52,8 @@ func write(t testing.TB, run finding.Run) string {
 	return b.String()
 }
 
-// TestSchema holds what is written of every scenario of package report against the
-// schema, and its results against what GitHub asks beyond it.
+// TestSchema validates the output for every scenario of package report against the
+// schema, and its results against GitHub's further requirements.
 func TestSchema(t *testing.T) {
 	faults := validator(t)
 	files, err := filepath.Glob("../testdata/formats/*.sarif")
@@ -86,7 +86,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// parsed is what is looked at of a document.
+// parsed has the checked fields of a document.
 type parsed struct {
 	Runs []struct {
 		Tool struct {
@@ -238,7 +238,7 @@ func TestExecution(t *testing.T) {
 	}
 }
 
-// FuzzWrite puts a stranger's text wherever one can stand.
+// FuzzWrite puts foreign text into every field.
 func FuzzWrite(f *testing.F) {
 	f.Add("x\n::error::`|<script>\x1b[31m\u202e\xff\x00")
 	f.Add("../../%2e%2e/:a?b#c")

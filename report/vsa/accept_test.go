@@ -197,8 +197,8 @@ func TestAccept(t *testing.T) {
 	policies := p.accepting(t, time.Now)
 	now := time.Now()
 	good := given{verifier: verifierID, at: now, policies: "full", key: p.verifier}
-	// The same bytes in another repository, and others: both are signed for the full proof,
-	// which is then out of reach, so that nothing but the summary can speak for the image.
+	// The same bytes in another repository, and others: both are signed for the full verification,
+	// which is then out of reach, so that only the summary can admit the image.
 	build := func(repository, content string, signed bool) gatetest.Image {
 		built := p.Build(repository, "1", content)
 		if signed {
@@ -300,7 +300,7 @@ func TestFreshnessIsOfTheDecision(t *testing.T) {
 	}
 }
 
-// TestCost: a summary is found and read with fewer requests than what it stands for.
+// TestCost: a summary takes fewer requests than the full verification.
 func TestCost(t *testing.T) {
 	p := newPort(t)
 	built := p.Build("shop/app", "1", "content")

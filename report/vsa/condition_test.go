@@ -21,7 +21,7 @@ func TestCondition(t *testing.T) {
 		{func(map[string]any) {}, "", "as the verifier signs it"},
 		{func(s map[string]any) { s["timeVerified"] = now.Add(4 * time.Minute) }, "", "a clock that leads a little"},
 		{func(s map[string]any) { s["verifiedLevels"] = []string{"SLSA_BUILD_LEVEL_3"} }, "", "levels of others' vocabularies"},
-		{func(s map[string]any) { s["verifier"] = map[string]any{"id": verifier + "/other"} }, "is of the verifier", "another verifier, whose id begins alike"},
+		{func(s map[string]any) { s["verifier"] = map[string]any{"id": verifier + "/other"} }, "is of the verifier", "another verifier with a similar id"},
 		{func(s map[string]any) { delete(s, "verifier") }, "verifier id", "no verifier"},
 		{func(s map[string]any) { s["resourceUri"] = "registry.example/web@sha256:01" }, "is about", "another image"},
 		{func(s map[string]any) { delete(s, "resourceUri") }, "resource URI", "no image"},

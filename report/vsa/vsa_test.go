@@ -63,7 +63,7 @@ func outcomeOf(verdicts ...gate.Verdict) gate.Outcome {
 	return gate.Outcome{Verdicts: verdicts, PolicyHash: strings.Repeat("ab", 32)}
 }
 
-// verdict is that of an image whose policies decided so.
+// verdict is the verdict for an image with these decisions.
 func verdict(t testing.TB, name string, answer gate.Result, decisions ...policy.Decision) gate.Verdict {
 	t.Helper()
 	p := pinned(t, name)
@@ -113,7 +113,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestResults: what is said of an image, and of which nothing is.
+// TestResults: the result for an image, and the cases without one.
 func TestResults(t *testing.T) {
 	const name = "registry.example/shop/app:v1"
 	pass, fail := decision(policy.Pass, found(t, "registry.example/shop/app", "a")), decision(policy.Fail)
@@ -140,12 +140,12 @@ func TestResults(t *testing.T) {
 		{"one of two is not proved", one(gate.Deny, pass, fail), vsa.Failed},
 		{"not proved, and admitted under audit", one(gate.Allow, pass, fail), vsa.Failed},
 		{"not proved, whatever could not be verified", one(gate.Deny, decision(policy.Indeterminate), fail), vsa.Failed},
-		{"could not look", one(gate.Error, decision(policy.Indeterminate)), "could not be verified"},
-		{"could not look, and admitted by the failure policy", one(gate.Allow, pass, decision(policy.Indeterminate)), "could not be verified"},
+		{"indeterminate", one(gate.Error, decision(policy.Indeterminate)), "could not be verified"},
+		{"indeterminate, and admitted by the failure policy", one(gate.Allow, pass, decision(policy.Indeterminate)), "could not be verified"},
 		{"not resolved", one(gate.Error), "could not be verified"},
 		{"a policy could not be evaluated", unasked, "could not be evaluated"},
 		{"a rule about the object could not be evaluated", ofObject, vsa.Passed},
-		{"nobody asks", one(gate.Allow), "no policy applies"},
+		{"no policy", one(gate.Allow), "no policy applies"},
 		{"all leave it alone", one(gate.Allow, decision(policy.Skipped)), "no policy applies"},
 		{"one leaves it alone", one(gate.Allow, decision(policy.Skipped), pass), vsa.Passed},
 		{"an exception leaves it alone", one(gate.Allow, excepted, pass), "an exception"},
@@ -176,7 +176,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestNames: of which name a summary speaks, and what it rests on.
+// TestNames: the name in a summary, and its inputs.
 func TestNames(t *testing.T) {
 	copyOf := func(source string, facts ...verify.Fact) policy.Decision {
 		d := decision(policy.Pass, facts...)
@@ -215,7 +215,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s", row.reason, text)
 		}
 		if got := strings.Contains(text, `"https://quaymaster.dev/vsa/mirror":"mirror.example/cache/app:v1@`+digest.String()); got != row.mirror {
-			t.Errorf("%s: the mirror is told: %t: %s", row.reason, got, text)
+			t.Errorf("%s: the mirror is named: %t: %s", row.reason, got, text)
 		}
 		if got := strings.Count(text, "@sha256:") - strings.Count(text, ":v1@"); got != row.inputs {
 			t.Errorf("%s: %d inputs, want %d: %s", row.reason, got, row.inputs, text)
@@ -223,7 +223,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestVerifierRefuses: nobody could name such a verifier.
+// TestVerifierRefuses: an invalid verifier is refused.
 func TestVerifierRefuses(t *testing.T) {
 	for reason, edit := range map[string]func(*vsa.Verifier){
 		"no id":                   func(v *vsa.Verifier) { v.ID = "" },
@@ -271,7 +271,7 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// TestParseKey: whose keys are read, and what is none.
+// TestParseKey: valid keys, and invalid ones.
 func TestParseKey(t *testing.T) {
 	signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
 	plain := testkit.Must(signer.PrivatePEM())(t)
@@ -294,7 +294,7 @@ func TestParseKey(t *testing.T) {
 		{"no key", "key", "", "one PEM block"},
 		{"another form", string(pemOf("EC PRIVATE KEY", block.Bytes)), "", "openssl pkcs8"},
 		{"no PKCS #8 in it", string(pemOf("PRIVATE KEY", []byte("x"))), "", "private key"},
-		{"a curve that nobody believes", string(pkcs8(testkit.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t))), "", "P-224"},
+		{"an untrusted curve", string(pkcs8(testkit.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t))), "", "P-224"},
 		{"a short key", string(pkcs8(testkit.Must(rsa.GenerateKey(rand.Reader, 1024))(t))), "", "too short"},
 		{"too long", strings.Repeat("x", 65<<10), "", "bound"},
 	} {
@@ -317,7 +317,7 @@ func (k oddKey) Sign(ctx context.Context, message []byte) ([]byte, crypto.Public
 	return signed, k.public, errors.Join(err, k.err)
 }
 
-// TestSignRefuses: a key that nobody would believe is found when it signs.
+// TestSignRefuses: a key that no verifier accepts is refused at signing.
 func TestSignRefuses(t *testing.T) {
 	p := newPort(t)
 	summaries, _, err := by.Summaries([]gate.Outcome{outcomeOf(verdict(t, "a.example/b:1", gate.Allow, decision(policy.Pass)))})

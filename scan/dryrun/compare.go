@@ -173,7 +173,7 @@ func (c *Comparison) Write(w io.Writer) error {
 }
 
 // String returns a line, as in "Deployment shop/web, container c: ClusterPolicy/signed,
-// rule by-key: pass -> fail, denied [unsigned] no signature was found".
+// rule by-key: pass -> fail, denied [unsigned] no signature found".
 func (c Change) String() string {
 	name := c.Name
 	if c.Namespace != "" {

@@ -12,15 +12,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// said is what a report says of a rule about an object.
-func said(kind, name, rule string, status result.Status) result.Result {
+// reported is a report's result of a rule about an object.
+func reported(kind, name, rule string, status result.Status) result.Result {
 	return result.Result{
 		Policy: result.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: rule, Status: status,
 		Resource: report.Resource{Kind: kind, Namespace: "shop", Name: name},
 	}
 }
 
-// decided is what a rule says now.
+// decided is a rule's current result.
 func decided(o workload.Object, is policy.Result, action policy.Action) report.Decided {
 	ruling := policy.Ruling{Result: is}
 	if is != policy.Pass {
@@ -35,7 +35,7 @@ func decided(o workload.Object, is policy.Result, action policy.Action) report.D
 	}}
 }
 
-// TestCompare: a change is told once for a workload, and what is as it was is not told.
+// TestCompare: a change is reported once for a workload, and an unchanged result is not.
 func TestCompare(t *testing.T) {
 	plain := object(t, "a", "", "")
 	owned, sibling := ofDeployment(t, "web-5d4-x"), ofDeployment(t, "web-5d4-y")
@@ -45,21 +45,21 @@ func TestCompare(t *testing.T) {
 		now    []report.Decided
 		want   string
 	}{
-		{"as it was", []result.Result{said("Pod", "a", "label", result.Fail)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)}, ""},
-		{"it fails now", []result.Result{said("Pod", "a", "label", result.Pass)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
+		{"as it was", []result.Result{reported("Pod", "a", "label", result.Fail)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)}, ""},
+		{"it fails now", []result.Result{reported("Pod", "a", "label", result.Pass)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
 			"Pod shop/a: ClusterPolicy/labels, rule label: pass -> fail, denied [unsigned] want the label\n"},
-		{"it passes now", []result.Result{said("Pod", "a", "label", result.Fail)}, []report.Decided{decided(plain, policy.Pass, policy.Enforce)},
+		{"it passes now", []result.Result{reported("Pod", "a", "label", result.Fail)}, []report.Decided{decided(plain, policy.Pass, policy.Enforce)},
 			"Pod shop/a: ClusterPolicy/labels, rule label: fail -> pass\n"},
-		{"it fails now, and audits", []result.Result{said("Pod", "a", "label", result.Pass)}, []report.Decided{decided(plain, policy.Fail, policy.Audit)},
+		{"it fails now, and audits", []result.Result{reported("Pod", "a", "label", result.Pass)}, []report.Decided{decided(plain, policy.Fail, policy.Audit)},
 			"Pod shop/a: ClusterPolicy/labels, rule label: pass -> fail [unsigned] want the label\n"},
-		{"a report without the rule: it passed", []result.Result{said("Pod", "a", "other", result.Fail)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
+		{"a report without the rule: it passed", []result.Result{reported("Pod", "a", "other", result.Fail)}, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
 			"Pod shop/a: ClusterPolicy/labels, rule label: pass -> fail, denied [unsigned] want the label\n"},
-		{"nobody knows of it", nil, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
+		{"it is in no report", nil, []report.Decided{decided(plain, policy.Fail, policy.Enforce)},
 			"Pod shop/a: ClusterPolicy/labels, rule label: unknown -> fail, denied [unsigned] want the label\n"},
-		{"nobody knows of it, and it passes", nil, []report.Decided{decided(plain, policy.Pass, policy.Enforce)}, ""},
-		{"the workload's report speaks of its pods, by a generated rule", []result.Result{said("Deployment", "web", "autogen-label", result.Fail)},
+		{"it is in no report, and it passes", nil, []report.Decided{decided(plain, policy.Pass, policy.Enforce)}, ""},
+		{"the workload's report covers its pods, by a generated rule", []result.Result{reported("Deployment", "web", "autogen-label", result.Fail)},
 			[]report.Decided{decided(owned, policy.Fail, policy.Enforce)}, ""},
-		{"its pods change alike", []result.Result{said("Deployment", "web", "label", result.Pass)},
+		{"its pods change alike", []result.Result{reported("Deployment", "web", "label", result.Pass)},
 			[]report.Decided{decided(owned, policy.Fail, policy.Enforce), decided(sibling, policy.Fail, policy.Enforce)},
 			"Deployment shop/web: ClusterPolicy/labels, rule label: pass -> fail, denied [unsigned] want the label\n"},
 		{"what has ended", nil, []report.Decided{decided(object(t, "over", "", `,"status":{"phase":"Failed"}`), policy.Fail, policy.Enforce)}, ""},
@@ -88,7 +88,7 @@ func TestCompareIsReadAtATerminal(t *testing.T) {
 	}
 }
 
-// TestCompareIsBounded: what is denied stands first, and what has no line is counted.
+// TestCompareIsBounded: denials come first, and results without a line are counted.
 func TestCompareIsBounded(t *testing.T) {
 	known := dryrun.NewComparison()
 	for i := range dryrun.MaxTold + 10 {

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/dryrun"
@@ -81,7 +82,7 @@ func newRoom(t testing.TB, objects []workload.Object, wrap func(scan.Decider) sc
 	}
 	r := &room{env: env, state: gate.Fixed{Policies: empty, Prover: env.Prover}}
 	r.trier, err = dryrun.New(dryrun.Options{
-		Cluster: scan.NewFiles(objects), Namespaces: namespaces{}, State: r.state, Excluded: []string{"kube-*"},
+		Cluster: scan.NewFiles(objects, constraint.Known()), Namespaces: namespaces{}, State: r.state, Excluded: []string{"kube-*"},
 		Decider: func(state gate.State) (scan.Decider, func(), error) {
 			made, err := gate.New(gate.Config{Registries: env, State: state})
 			if err != nil || wrap == nil {
@@ -122,8 +123,8 @@ func names(list []dryrun.Found) string {
 	return strings.Join(out, " ")
 }
 
-// TestTry: what a policy would stop is told by workload; what has ended, what is left out
-// and what the version before stops as well is not.
+// TestTry: objects that a policy would stop are reported by workload; ended and excluded ones, and
+// those that the previous version stops as well, are not.
 func TestTry(t *testing.T) {
 	other, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"kube-system","name":"dns"},"spec":{"containers":[{"name":"c","image":"a"}]}}`))
 	if err != nil {
@@ -162,7 +163,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestTryBroken: what is broken stops everything that it names, and no second look helps.
+// TestTryBroken: a broken policy stops all objects that it matches, and is not retried.
 func TestTryBroken(t *testing.T) {
 	r := newRoom(t, []workload.Object{object(t, "a", `"team":"a"`, "")}, nil)
 	p := *r.policy(t, labelled("labels", "team"))
@@ -179,17 +180,17 @@ func (cannot) Validate(context.Context, policy.Case) policy.Validated {
 	return policy.Validated{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "a typo"}}}
 }
 
-// TestTryUnscanned: of a policy that asks who asks, nothing can be said.
+// TestTryUnscanned: a policy that depends on the requester has no result.
 func TestTryUnscanned(t *testing.T) {
 	r := newRoom(t, []workload.Object{object(t, "a", "", "")}, nil)
 	p := *r.policy(t, labelled("labels", "team"))
-	p.Unscanned = "it asks who asks"
-	if found := r.try(t, &p); !found.Whole || found.StoppedCount != 0 || !strings.Contains(found.Summary(), "it asks who asks") {
+	p.Unscanned = "it asks for the requester"
+	if found := r.try(t, &p); !found.Whole || found.StoppedCount != 0 || !strings.Contains(found.Summary(), "it asks for the requester") {
 		t.Errorf("%+v", found)
 	}
 }
 
-// saying is a decider that says of each object what its name says.
+// saying is a decider that derives each object's result from its name.
 type saying struct {
 	scan.Decider
 	after func() // each page
@@ -200,7 +201,7 @@ func (s saying) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	for i, r := range requests {
 		switch name := r.Object.Name(); {
 		case strings.HasPrefix(name, "silent"):
-			outcomes[i].Result, outcomes[i].Reasons = gate.Error, []policy.Reason{{Code: policy.Unavailable, Message: "nobody answers"}}
+			outcomes[i].Result, outcomes[i].Reasons = gate.Error, []policy.Reason{{Code: policy.Unavailable, Message: "no response"}}
 		case strings.HasPrefix(name, "denied"):
 			outcomes[i].Result, outcomes[i].Reasons = gate.Deny, []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 		}
@@ -211,8 +212,8 @@ func (s saying) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	return outcomes
 }
 
-// TestTryUnlooked: what could not be verified is told apart, and keeps nothing from being
-// in force but makes it uncertain.
+// TestTryUnlooked: objects that could not be verified are reported apart; they do not prevent the
+// policy from being in force, but make the result uncertain.
 func TestTryUnlooked(t *testing.T) {
 	r := newRoom(t, []workload.Object{object(t, "silent", `"team":"a"`, ""), object(t, "good", `"team":"a"`, "")}, func(d scan.Decider) scan.Decider { return saying{Decider: d} })
 	found := r.try(t, r.policy(t, labelled("labels", "team")))
@@ -222,8 +223,8 @@ func TestTryUnlooked(t *testing.T) {
 	}
 }
 
-// TestTryWithin: of a policy of a namespace nobody learns what runs elsewhere, how much that
-// is, or what of it could not be verified on behalf of others.
+// TestTryWithin: the result of a policy of a namespace reveals no objects of other namespaces, nor
+// their number, nor those that could not be verified.
 func TestTryWithin(t *testing.T) {
 	elsewhere := func(name string) workload.Object {
 		made, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"bank","name":"` + name + `"},"spec":{"containers":[{"name":"c","image":"registry.example/secret:1"}]}}`))
@@ -252,8 +253,8 @@ func TestTryWithin(t *testing.T) {
 	}
 }
 
-// TestTryIsBounded: a trial ends with its objects and its time, tells what it found until
-// then, and never that it looked at everything.
+// TestTryIsBounded: a trial ends with its objects and its time, reports its findings until then,
+// and is not marked as complete.
 func TestTryIsBounded(t *testing.T) {
 	var objects []workload.Object
 	for i := range 3 * scan.PageSize {
@@ -281,7 +282,7 @@ func TestTryIsBounded(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	r := newRoom(t, nil, nil)
-	good := dryrun.Options{Cluster: scan.NewFiles(nil), Namespaces: namespaces{}, State: r.state, Decider: func(gate.State) (scan.Decider, func(), error) { return nil, nil, nil }}
+	good := dryrun.Options{Cluster: scan.NewFiles(nil, nil), Namespaces: namespaces{}, State: r.state, Decider: func(gate.State) (scan.Decider, func(), error) { return nil, nil, nil }}
 	if _, err := dryrun.New(good); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// printer says what is looked at, once.
+// printer prints the first object.
 type printer struct{ done context.CancelFunc }
 
 func (p printer) Look(_ context.Context, kind scan.Kind, object workload.Object, _ time.Time) error {
@@ -31,7 +31,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		cluster.events[pods] <- told{change: follow.Change{Namespace: "shop", Name: "web", UID: "1", Mark: 1}}
+		cluster.events[pods] <- message{change: follow.Change{Namespace: "shop", Name: "web", UID: "1", Mark: 1}}
 	}()
 	f.Run(ctx, printer{stop})
 	// Output: looked at pods.v1 shop/web

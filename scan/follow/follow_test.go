@@ -22,8 +22,8 @@ var (
 	deployments = scan.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespaced: true}
 )
 
-// told is what a watch says next: changes, or an end.
-type told struct {
+// message is the next event of a watch: a change, or an end.
+type message struct {
 	change follow.Change
 	end    error // errEnd for an ordinary one
 	bound  bool  // this is an end
@@ -31,20 +31,20 @@ type told struct {
 
 var errEnd = errors.New("an ordinary end")
 
-// stub is a cluster that says what a test wants.
+// stub is a cluster with events that a test sets.
 type stub struct {
-	events map[scan.Kind]chan told
+	events map[scan.Kind]chan message
 
 	mu      sync.Mutex
 	watched []string // kind and since, of each watch
 	refuse  error    // what a watch is answered, if anything
 	got     map[string]int
-	fails   map[string][]error // what the next looks at an object come to
+	fails   map[string][]error // the errors of the next looks at an object
 }
 
 func newStub() *stub {
 	return &stub{
-		events: map[scan.Kind]chan told{pods: make(chan told), namespaces: make(chan told), deployments: make(chan told)},
+		events: map[scan.Kind]chan message{pods: make(chan message), namespaces: make(chan message), deployments: make(chan message)},
 		got:    map[string]int{}, fails: map[string][]error{},
 	}
 }
@@ -178,13 +178,13 @@ func followed(t *testing.T, do func(f *follow.Follower, s *stub, e *eye)) {
 
 func (s *stub) say(kind scan.Kind, changes ...follow.Change) {
 	for _, c := range changes {
-		s.events[kind] <- told{change: c}
+		s.events[kind] <- message{change: c}
 		synctest.Wait()
 	}
 }
 
 func (s *stub) end(kind scan.Kind, err error) {
-	s.events[kind] <- told{end: err, bound: true}
+	s.events[kind] <- message{end: err, bound: true}
 	synctest.Wait()
 }
 
@@ -198,8 +198,8 @@ func behind(f *follow.Follower) []scan.Kind {
 	return kinds
 }
 
-// TestWhatIsLookedAt: what policies may see of a change is looked at, and nothing else.
-func TestWhatIsLookedAt(t *testing.T) {
+// TestChangesLookedAt: changes that policies can see are looked at, and no others.
+func TestChangesLookedAt(t *testing.T) {
 	a := follow.Change{Namespace: "shop", Name: "a", UID: "1", Mark: 11}
 	marked := func(c follow.Change, mark uint64) follow.Change { c.Mark = mark; return c }
 	gone := func(c follow.Change) follow.Change { c.Gone = true; return c }
@@ -212,7 +212,7 @@ func TestWhatIsLookedAt(t *testing.T) {
 		{"an object that came", pods, []follow.Change{a}, 1},
 		{"a status: the mark is the same", pods, []follow.Change{a, a, a}, 1},
 		{"another mark each", pods, []follow.Change{a, marked(a, 12), marked(a, 11)}, 3},
-		{"no mark: nobody knows what changed", pods, []follow.Change{marked(a, 0), marked(a, 0)}, 2},
+		{"no mark: any change is possible", pods, []follow.Change{marked(a, 0), marked(a, 0)}, 2},
 		{"it went", pods, []follow.Change{gone(a)}, 0},
 		{"it went and came again", pods, []follow.Change{a, gone(a), a}, 2},
 		{"another object of the same mark", pods, []follow.Change{a, {Namespace: "shop", Name: "b", UID: "2", Mark: 11}}, 2},
@@ -230,11 +230,11 @@ func TestWhatIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsLookedAtOnce: changes of an object that waits are one.
-func TestWhatWaitsIsLookedAtOnce(t *testing.T) {
+// TestPendingObjectIsLookedAtOnce: changes of a pending object are one.
+func TestPendingObjectIsLookedAtOnce(t *testing.T) {
 	followed(t, func(f *follow.Follower, s *stub, e *eye) {
 		e.slow = time.Minute
-		for i := range 4 { // all who look are busy
+		for i := range 4 { // all workers are busy
 			s.say(pods, follow.Change{Namespace: "shop", Name: fmt.Sprint("busy", i)})
 		}
 		for range 5 {
@@ -263,7 +263,7 @@ func TestVersionThatIsTooOld(t *testing.T) {
 		select {
 		case <-fell:
 		default:
-			t.Error("nobody is told that a kind fell behind")
+			t.Error("a kind that fell behind is not reported")
 		}
 		if got := behind(f); !slices.Equal(got, []scan.Kind{pods}) {
 			t.Errorf("behind are %v, want pods", got)
@@ -308,7 +308,7 @@ func TestTooManyChanges(t *testing.T) {
 	}
 }
 
-// TestRefusedWatch: a watch that is not allowed is told once, keeps no round busy, and is
+// TestRefusedWatch: a watch that is not allowed is reported once, keeps no round busy, and is
 // tried again when the kind was listed again.
 func TestRefusedWatch(t *testing.T) {
 	for _, row := range []struct {
@@ -325,7 +325,7 @@ func TestRefusedWatch(t *testing.T) {
 			row.refuse(s)
 			pass(time.Hour)
 			if len(e.unfollowed) != 1 || e.unfollowed[0] != pods || len(behind(f)) != 0 || len(s.watches()) != 2 {
-				t.Errorf("%s: told of %v, behind %v, watches %v", row.reason, e.unfollowed, behind(f), s.watches())
+				t.Errorf("%s: reported %v, behind %v, watches %v", row.reason, e.unfollowed, behind(f), s.watches())
 			}
 			f.Listed(pods, "8")
 			synctest.Wait()
@@ -336,9 +336,9 @@ func TestRefusedWatch(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeReadHoldsUpNobody: a round counts it; trouble in its place is tried
+// TestUnreadableObjectDoesNotBlock: a round counts it; trouble in its place is tried
 // again.
-func TestWhatCannotBeReadHoldsUpNobody(t *testing.T) {
+func TestUnreadableObjectDoesNotBlock(t *testing.T) {
 	for reason, test := range map[string]struct {
 		err   error
 		asked int
@@ -396,15 +396,15 @@ func TestTroubleIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestKinds: what no policy speaks of any more is not watched, what one begins to speak
-// of is behind until it was listed, and one that cannot be listed is left alone.
+// TestKinds: a kind that no policy matches any more is not watched, one that is newly matched is
+// behind until it was listed, and one that cannot be listed is left alone.
 func TestKinds(t *testing.T) {
 	followed(t, func(f *follow.Follower, s *stub, _ *eye) {
 		f.Kinds([]scan.Kind{namespaces, deployments})
 		synctest.Wait()
 		select {
-		case s.events[pods] <- told{}:
-			t.Error("pods are watched, of which nobody speaks")
+		case s.events[pods] <- message{}:
+			t.Error("pods are watched without a policy")
 		default:
 		}
 		if got := behind(f); !slices.Equal(got, []scan.Kind{deployments}) {
@@ -415,7 +415,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("behind are %v, which cannot be listed", got)
 		}
 		f.Kinds([]scan.Kind{namespaces, deployments, pods})
-		f.Listed(pods, "") // of an API that says no version
+		f.Listed(pods, "") // of an API without a version
 		synctest.Wait()
 		if got := s.watches(); len(got) != 2 || len(behind(f)) != 0 {
 			t.Errorf("watches %v, behind %v", got, behind(f))

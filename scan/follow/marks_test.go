@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMarksAreBounded: what is told of stays known, and what is not goes.
+// TestMarksAreBounded: recently reported objects stay known, and others are evicted.
 func TestMarksAreBounded(t *testing.T) {
 	m := newMarks(100)
 	for i := range 1000 {
@@ -14,10 +14,10 @@ func TestMarksAreBounded(t *testing.T) {
 		m.differs(fmt.Sprint(i), 1)
 	}
 	if m.differs("kept", 1) {
-		t.Error("an object that was told of again and again is not known")
+		t.Error("an object that was reported again and again is not known")
 	}
 	if !m.differs("0", 1) {
-		t.Error("an object of which nobody told for long is known")
+		t.Error("an object without recent reports is known")
 	}
 	if n := len(m.older) + len(m.newer); n > 2*100 {
 		t.Errorf("%d marks, want 200 at most", n)

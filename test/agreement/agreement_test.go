@@ -20,8 +20,8 @@ type format struct {
 	// attestationCounts: whether this cosign takes any attestation for a
 	// signature.
 	attestationCounts bool
-	// annotationsLost: this cosign neither writes annotations nor looks at
-	// them, although it says that they were verified.
+	// annotationsLost: this cosign neither writes annotations nor checks
+	// them, although it reports that they were verified.
 	annotationsLost bool
 }
 
@@ -109,7 +109,7 @@ func (p *port) signatures(t *testing.T, f format, tag string) {
 			ours = append(ours, "-a", row.annotation)
 		}
 		expected := expectation{theirs: row.code == "", code: row.code}
-		if row.annotation != "" && f.annotationsLost { // what was not signed is not believed
+		if row.annotation != "" && f.annotationsLost { // an unsigned value is not trusted
 			expected = expectation{theirs: true, code: "wrong-annotation"}
 		}
 		p.both(t, row.reason, cosign, append(theirs, row.image), append(ours, row.image), expected)
@@ -191,10 +191,10 @@ func (p *port) attestations(t *testing.T, f format, tag string, turn int) {
 	if p.brief {
 		return
 	}
-	ask("attested by somebody else", attested, stranger, kinds[0], "wrong-key")
+	ask("attested by another key", attested, stranger, kinds[0], "wrong-key")
 	ask("attested as something else", attested, signer, "https://example.com/other/v1", "no attestation of type https://example.com/other/v1")
 
-	// An attestation is no signature, whatever cosign's bundle verifier says.
+	// An attestation is no signature, although cosign's bundle verifier accepts it.
 	theirs := append([]string{"verify", "--key", p.public(signer)}, f.verify...)
 	ours := []string{"--key", p.public(signer), "--insecure-ignore-tlog", attested}
 	p.both(t, "attested and not signed", cosign, append(theirs, attested), ours,

@@ -31,10 +31,10 @@ type crew struct {
 	crane  *peers.Program
 	ours   *peers.Program
 	folder string // where the keys are
-	root   string // a trusted root for whoever insists on one
+	root   string // a trusted root for programs that require one
 }
 
-// Two key pairs: the signer's and a stranger's.
+// Two key pairs: the signer's and another one.
 const (
 	signer   = "signer"
 	stranger = "stranger"
@@ -107,7 +107,7 @@ type port struct {
 	*crew
 	repository string
 	auth       authn.Authenticator
-	// brief: what is alike at every registry is tried at another.
+	// brief: tests that are the same at every registry are run at another.
 	brief bool
 }
 
@@ -175,7 +175,7 @@ func digest(t *testing.T, image string) name.Digest {
 	return d
 }
 
-// move makes everything that is said of one image seem to be said of another:
+// move makes all evidence of one image refer to another:
 // cosign's tags are copied, referrers get another subject.
 func (p *port) move(t *testing.T, from, to string) {
 	t.Helper()

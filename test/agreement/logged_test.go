@@ -15,8 +15,8 @@ const (
 	issuer   = "https://token.actions.githubusercontent.com"
 )
 
-// tryLogged asks both sides with the transparency log on. Nobody can upload
-// to a log here, so a throw-away Sigstore writes what cosign would.
+// tryLogged asks both sides with the transparency log on. A test cannot upload
+// to a log here, so a throw-away Sigstore writes the entries that cosign would.
 func (c *crew) tryLogged(t *testing.T) {
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
@@ -49,7 +49,7 @@ func (c *crew) tryLogged(t *testing.T) {
 	}{
 		{"a key and an entry", verifytest.Claim{Signer: key}, byKey, ""},
 		{"a key without an entry", verifytest.Claim{Signer: key, NoLog: true}, byKey, "no-log-entry"},
-		{"a key without an entry, which nobody asks for", verifytest.Claim{Signer: key, NoLog: true}, with(byKey, "--insecure-ignore-tlog"), ""},
+		{"a key without an entry, which is not required", verifytest.Claim{Signer: key, NoLog: true}, with(byKey, "--insecure-ignore-tlog"), ""},
 		{"a key and an entry of a foreign log", verifytest.Claim{Signer: key, Records: []verifytest.Record{{Log: foreign.Rekor}}}, byKey, "bad-log-entry"},
 		{"a key and a broken promise", verifytest.Claim{Signer: key, Records: fault(verifytest.WrongPromise)}, byKey, "bad-log-entry"},
 		{"a key and the entry of another signature", verifytest.Claim{Signer: key, Records: fault(verifytest.OtherSignature)}, byKey, "bad-log-entry"},
@@ -61,7 +61,7 @@ func (c *crew) tryLogged(t *testing.T) {
 		{"an identity without an entry", verifytest.Claim{Signer: keyless(nil), NoLog: true}, byIdentity, "no-log-entry"},
 		{"an identity of a foreign certificate authority", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CA = foreign.CA })}, byIdentity, "untrusted-chain"},
 		{"an identity without a certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, byIdentity, "no-sct"},
-		{"an identity without a certificate timestamp, which nobody asks for", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, with(byIdentity, "--insecure-ignore-sct"), ""},
+		{"an identity without a certificate timestamp, which is not required", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.NoSCT = true })}, with(byIdentity, "--insecure-ignore-sct"), ""},
 		{"an identity with a foreign certificate timestamp", verifytest.Claim{Signer: keyless(func(id *verifytest.Identity) { id.CTLog = foreign.CTLog })}, byIdentity, "bad-sct"},
 	} {
 		for _, style := range []struct {

@@ -43,7 +43,7 @@ func updated(metadata object) func(*scene) {
 	}
 }
 
-// broken panics, as a library may on bytes that a stranger chose.
+// broken panics, as a library may on bytes that an attacker chose.
 type broken struct{ gate.Prover }
 
 // Verify implements verify.Verifier.
@@ -56,7 +56,7 @@ func admissionAttacks() []attack {
 		return attack{name, what, source, only(admitting), play}
 	}
 	return []attack{
-		row("annotation-of-a-verdict", "The pod comes with the annotations by which others remember that images were verified. They are not read, and it is denied.", "kyverno 11529, 11544, 16336", func(s *scene) {
+		row("annotation-of-a-verdict", "The pod comes with the annotations in which other tools record that images were verified. They are not read, and it is denied.", "kyverno 11529, 11544, 16336", func(s *scene) {
 			digest := s.built("unsigned")
 			claimed(object{"annotations": object{
 				"kyverno.io/verify-images": `{"` + digest.ByDigest() + `":"pass"}`, "kyverno.io/image-verification-outcomes": `{"images":{"status":"pass"}}`,
@@ -68,7 +68,7 @@ func admissionAttacks() []attack {
 		row("forged-owner", "The pod has an owner reference to a ReplicaSet, which some verifiers take for an earlier verification. It is denied.", "Portieris: owner references are trusted", claimed(object{"ownerReferences": []any{
 			object{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": true},
 		}})),
-		row("forged-mirror-pod", "A user's pod has the annotation of a static pod's mirror. It is denied: only a node may say that.", "static pods", claimed(object{"annotations": object{"kubernetes.io/config.mirror": "abc"}})),
+		row("forged-mirror-pod", "A user's pod has the annotation of a static pod's mirror. It is denied: only a node may set it.", "static pods", claimed(object{"annotations": object{"kubernetes.io/config.mirror": "abc"}})),
 		row("break-glass-on-the-pod", "The pod itself carries the labels that open a namespace, or leave it out elsewhere. They have no effect on a pod, and it is denied.", "break glass without permission", claimed(object{"labels": object{
 			"quaymaster.dev/break-glass": "true", "policy.sigstore.dev/exclude": "true", "admission.gatekeeper.sh/ignore": "true",
 		}})),
@@ -155,7 +155,7 @@ func admissionAttacks() []attack {
 			s.runs(request{now: pod(image.Name), change: func() { s.Registry.Retag("shop/web", "1", evil.Manifest.Digest) }}, image)
 			s.refused(image.Name, policy.Unsigned)
 		}),
-		row("containers-that-stand-twice", "The object has its containers twice, signed ones and then others, so that two parsers see two pods. It is denied.", "parsers that differ", func(s *scene) {
+		row("containers-that-are-repeated", "The object has its containers twice, signed ones and then others, so that two parsers see two pods. It is denied.", "parsers that differ", func(s *scene) {
 			signed, evil := pod(s.signed("signed").ByDigest()), pod(s.built("evil").ByDigest())
 			list := func(of object) string {
 				return string(testkit.Must(json.Marshal(of["spec"].(object)["containers"]))(s.t))
@@ -174,7 +174,7 @@ func admissionAttacks() []attack {
 			s.admitted(signed)
 			s.refused(with(evil, "spec", object{"Containers": signed["spec"].(object)["containers"]}), policy.Unsigned)
 		}),
-		row("dry-run", "An unsigned image comes as a dry run. It is denied as any other, and nothing is remembered in its favour.", "dry runs with side effects", func(s *scene) {
+		row("dry-run", "An unsigned image comes as a dry run. It is denied as any other, and nothing is cached in its favour.", "dry runs with side effects", func(s *scene) {
 			image := s.built("unsigned")
 			s.policies(signedBy(ofKey))
 			s.admitted(request{now: pod(s.signed("signed").Name), dryRun: true})

@@ -34,7 +34,7 @@ func states(change func(s *scene, of *verifytest.Statement)) func(*scene, gatete
 	}
 }
 
-// subjects replaces what the statement is about.
+// about replaces the subjects of a statement.
 func about(digests ...string) func(*scene, *verifytest.Statement) {
 	return func(_ *scene, of *verifytest.Statement) {
 		of.Subjects = nil
@@ -97,13 +97,13 @@ func attestationAttacks() []attack {
 		return attack{name, what, source, everywhere(), judged(policyOf, honest, bad, codes...)}
 	}
 	return []attack{
-		row("attestation-of-another-type", "The right key attests, of another type than is asked for. It is denied.", typed, func(s *scene, image gatetest.Image) error {
+		row("attestation-of-another-type", "The right key attests, of another type than the required one. It is denied.", typed, func(s *scene, image gatetest.Image) error {
 			return s.AttestBundle(image, by(s.key), sbomType, clean())
 		}, policy.NoAttestation),
 		{"legacy-attestation-of-another-type", "The same below cosign's tag. It is denied.", typed, everywhere(), judged(policyOf, func(s *scene, image gatetest.Image) error {
 			return s.AttestLegacy(image, by(s.key), scanType, clean())
 		}, func(s *scene, image gatetest.Image) error { return s.AttestLegacy(image, by(s.key), sbomType, clean()) }, policy.NoAttestation)},
-		row("type-on-the-label", "The manifest's annotation names the type that is asked for, and the signed statement another. It is denied.", "GHSA-w6c6-c85g-mmv6, CVE-2026-39395", func(s *scene, image gatetest.Image) error {
+		row("type-on-the-label", "The manifest's annotation names the required type, and the signed statement another. It is denied.", "GHSA-w6c6-c85g-mmv6, CVE-2026-39395", func(s *scene, image gatetest.Image) error {
 			claim := by(s.key)
 			claim.Statement = verifytest.Attestation(image.Manifest.Digest, sbomType, clean())
 			content, err := s.Sigstore.Bundle(claim)
@@ -170,7 +170,7 @@ func attestationAttacks() []attack {
 			}, func(s *scene, image gatetest.Image) error {
 				return s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"})
 			}, policy.ConditionFailed)},
-		{"outdated-scan-beside-a-later-one", "The right key attests clean and later dirty, and a log has both times. It is denied: the outdated scan does not stand in for the current one. Dirty and later clean is admitted.",
+		{"outdated-scan-beside-a-later-one", "The right key attests clean and later dirty, and a log has both times. It is denied: the outdated scan does not replace the current one. Dirty and later clean is admitted.",
 			"kyverno: each statement must meet the conditions", everywhere(), judged(scanned("{keys: {publicKeys: KEY}}"), saidInTurn("dirty", "clean"), saidInTurn("clean", "dirty"), policy.ConditionFailed)},
 		{"outdated-scan-of-an-index", "A tag's index is attested clean, and one of its platforms, which the reference names by digest beside the tag, dirty. It is denied; a platform without a statement is admitted.",
 			"statements about another platform", everywhere(), func(s *scene) {

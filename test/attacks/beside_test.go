@@ -20,14 +20,14 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// The environment tells a process of this benchmark what it is.
+// The environment selects the role of a process of this benchmark.
 const (
 	attacked = "QUAYMASTER_ATTACKED" // the registry of that attack
-	asking   = "QUAYMASTER_ASKING"   // who asks the webhook, and has the registry of the others
+	asking   = "QUAYMASTER_ASKING"   // the client of the webhook, with the registry of the other images
 )
 
-// The normal load is that of a steady day (docs/engineering/performance.md): of the pods, one in twenty
-// is of an image that nobody asked about before, in a registry that is some way off.
+// The normal load is that of a steady day (docs/engineering/performance.md): of the pods, one
+// in twenty is of an uncached image, in a registry that is some way off.
 const (
 	pods       = 300
 	pace       = 10 * time.Millisecond
@@ -36,12 +36,13 @@ const (
 	distance   = 20 * time.Millisecond
 )
 
-// quay is what the registry of a process has: an image to ask about, and the policy for it.
+// quay is an image in the registry of a process, and the policy for it.
 type quay struct {
 	Image, Policy string
 }
 
-// order has who asks make one measurement, beside the evil review if there is one.
+// order requests one measurement of the client, in parallel with the evil review if there is
+// one.
 type order struct {
 	URL  string
 	Evil []byte
@@ -53,15 +54,14 @@ type measured struct {
 	Attacks    int
 }
 
-// told is where a process of this benchmark answers.
-func told() *json.Encoder { return json.NewEncoder(os.NewFile(3, "told")) }
+// replies encodes the answers of a process of this benchmark.
+func replies() *json.Encoder { return json.NewEncoder(os.NewFile(3, "told")) }
 
-// serve is the attacker's registry: it tells what it has, and, for each line that it reads,
-// how many requests came since; until there are no more lines. From the first line on it is
-// the attack's.
+// serve is the attacker's registry. It writes its quay and, for each line that it reads, the
+// number of requests since then, until the input ends. From the first line on it attacks.
 func serve(b *testing.B, c *crowd, attack string) {
 	b.Helper()
-	tells := told()
+	tells := replies()
 	s := newScene(b, c, admitting)
 	evil := s.built("evil")
 	policy := strings.Replace(s.fill(signedBy(ofKey)), "{name: images}", "{name: evil}", 1)
@@ -77,11 +77,11 @@ func serve(b *testing.B, c *crowd, attack string) {
 	}
 }
 
-// ask is the process that asks as an API server does: it tells what its registry has, and
-// measures for each order that it reads.
+// ask is the client process, in the role of an API server: it writes its quay, and a
+// measurement for each order that it reads.
 func ask(b *testing.B, c *crowd) {
 	b.Helper()
-	tells := told()
+	tells := replies()
 	s := newScene(b, c, admitting)
 	s.hostile(registrytest.Options{Delay: distance})
 	known := s.signed("known").ByDigest()
@@ -152,7 +152,7 @@ func (a *asker) measure(now order) (got measured) {
 	return got
 }
 
-// post asks the webhook; what is not allowed is an error.
+// post sends a review to the webhook; a denial is an error.
 func (a *asker) post(url string, body []byte) error {
 	response, err := a.client.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
@@ -181,8 +181,8 @@ func besiege(stop <-chan struct{}, pace time.Duration, attack func()) (count int
 	}
 }
 
-// process starts this benchmark once more, as what the environment says, and returns how to
-// write to it and read from it.
+// process starts this benchmark again in the role that the environment selects, and returns
+// its input and output.
 func process(b *testing.B, environment string, before ...string) (io.Writer, *json.Decoder) {
 	b.Helper()
 	own, err := os.Executable()
@@ -205,15 +205,15 @@ func process(b *testing.B, environment string, before ...string) (io.Writer, *js
 	return asks, json.NewDecoder(told)
 }
 
-// besieged starts the registry of an attack so that it runs when nobody else wants to
-// (SCHED_IDLE), since its processors are not the gateway's but in this benchmark. requests
-// are those since it was asked last.
+// besieged starts the registry of an attack with the scheduling policy SCHED_IDLE, since
+// outside this benchmark it would not share the gateway's processors. requests returns the
+// number of requests since the last call.
 func besieged(b *testing.B, attack string) (q quay, requests func() int) {
 	b.Helper()
 	asks, answers := process(b, attacked+"="+attack, "chrt", "--idle", "0")
 	read := func(into any) {
 		if err := answers.Decode(into); err != nil {
-			b.Fatalf("the registry of %s says nothing: %v", attack, err)
+			b.Fatalf("the registry of %s does not answer: %v", attack, err)
 		}
 	}
 	read(&q)
@@ -226,7 +226,7 @@ func besieged(b *testing.B, attack string) (q quay, requests func() int) {
 	}
 }
 
-// others starts who asks about other images than the attacker's.
+// others starts the client that uses other images than the attacker's.
 func others(b *testing.B) (q quay, measure func(order) measured) {
 	b.Helper()
 	orders, answers := process(b, asking+"=")
@@ -245,9 +245,9 @@ func others(b *testing.B) (q quay, measure func(order) measured) {
 	}
 }
 
-// BenchmarkBesideAttacks times the webhook under a normal load, alone and while somebody else
-// asks about what costs: ten times a second, or one after another where one takes longer. Who
-// asks, and the registries, are processes of their own, as they are elsewhere.
+// BenchmarkBesideAttacks times the webhook under a normal load, alone and in parallel with
+// expensive requests: ten a second, or one after another where one takes longer. The client
+// and the registries are separate processes, as in production.
 func BenchmarkBesideAttacks(b *testing.B) {
 	c := newCrowd(b)
 	if attack := os.Getenv(attacked); attack != "" {
@@ -279,12 +279,12 @@ func besideAttack(b *testing.B, c *crowd, attack string) {
 		now.Evil = nil
 		alone.add(measure(now))
 		if asked := requests(); asked > 0 {
-			b.Fatalf("%d requests to the attacker for what is another's", asked)
+			b.Fatalf("%d requests to the attacker for another registry's image", asked)
 		}
 		now.Evil = evil
 		beside.add(measure(now))
 		if requests() == 0 {
-			b.Fatal("nobody was attacked")
+			b.Fatal("the attack sent no request")
 		}
 	}
 	report := func(what string, alone, beside []time.Duration) {

@@ -23,10 +23,10 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// What one request may cost, whatever a registry has: its time, and what is read and
-// asked in it. Lists of referrers are read as a stream of which one entry is kept, up to
-// 32 MiB for all types at once and 4 MiB for each of twelve after that: that is time and no
-// memory.
+// Limits of one request, independent of the registry: its time, the bytes that it reads and
+// the requests that it sends. Lists of referrers are read as a stream of which one entry is
+// kept, up to 32 MiB for all types at once and 4 MiB for each of twelve after that: that is
+// time and no memory.
 const (
 	budget      = 10 * time.Second // a webhook's usual timeout
 	mostBytes   = 16 << 20
@@ -36,7 +36,7 @@ const (
 	manyReferrs = 10000
 )
 
-// crowded plays an image with more beside it than anybody needs; the control is the image
+// crowded plays an image with too many signatures or referrers; the control is the image
 // before that.
 func crowded(crowd func(s *scene, image gatetest.Image), codes ...policy.Code) func(*scene) {
 	return func(s *scene) {
@@ -105,8 +105,8 @@ func boundAttacks() []attack {
 		}),
 		row("key-of-eighty-kibibytes", "The signature's log entry brings an RSA key of 80 KiB, and a verification with it takes half a minute. It is denied before any computation with it.", "CVE-2023-29409", crowded(beside("dev.sigstore.cosign/bundle", longKey), code(verify.Malformed))),
 		row("timestamp-read-for-years", "The signature's timestamp has elements that exceed their parents, so that a BER parser reads them again for each. It is denied before that.", "BER with overlapping elements", crowded(beside("dev.sigstore.cosign/rfc3161timestamp", exceeding), code(verify.Malformed))),
-		row("endless-manifest", "Manifests do not end. The request ends, and denies.", "GHSA-88jx-383q-w4qc, CVE-2024-29902", crowded(fault(registrytest.Manifest, registrytest.Endless()), unable()...)),
-		row("endless-referrers", "The list of referrers does not end. The request ends, and denies.", "GHSA-95pr-fxf5-86gv, CVE-2024-29903; CVE-2023-42813", crowded(fault(registrytest.Referrers, registrytest.Endless()), unable()...)),
+		row("endless-manifest", "Manifests do not end. The request ends, and denies.", "GHSA-88jx-383q-w4qc, CVE-2024-29902", crowded(fault(registrytest.Manifest, registrytest.Endless()), errored()...)),
+		row("endless-referrers", "The list of referrers does not end. The request ends, and denies.", "GHSA-95pr-fxf5-86gv, CVE-2024-29903; CVE-2023-42813", crowded(fault(registrytest.Referrers, registrytest.Endless()), errored()...)),
 		row("bomb", "The list of referrers is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-95pr-fxf5-86gv", crowded(fault(registrytest.Referrers, registrytest.GzipBomb(bombs)))),
 		row("bomb-of-a-manifest", "A manifest is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-88jx-383q-w4qc", crowded(fault(registrytest.Manifest, registrytest.GzipBomb(bombs)))),
 	}
@@ -136,8 +136,8 @@ func longKey(t testing.TB) object {
 	return object{"SignedEntryTimestamp": []byte{0}, "Payload": object{"body": body, "logID": "00", "logIndex": 1, "integratedTime": time.Now().Unix()}}
 }
 
-// exceeding is a timestamp of 140 bytes: each element says that it ends before what it has
-// in it.
+// exceeding is a timestamp of 140 bytes: the length of each element is shorter than its
+// content.
 func exceeding(t testing.TB) object {
 	const elements = 31
 	var token []byte

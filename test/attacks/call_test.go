@@ -58,7 +58,7 @@ func calling(kind, entry string) string {
 		"    validate: {message: found, deny: {conditions: {any: [{key: '{{ found.count }}', operator: NotEquals, value: 0}]}}}\n"
 }
 
-// annotated is a pod that says something about itself.
+// annotated is a pod with an annotation.
 func annotated(text string) object {
 	return with(pod("nginx"), "metadata", object{"annotations": object{"team": text}})
 }
@@ -73,7 +73,7 @@ func led(kind, urlPath, good string, bad ...string) func(*scene) {
 		s.admitted(annotated(good))
 		within := fmt.Sprint(heard.heard())
 		if !strings.Contains(within, "/namespaces/"+good+"/") {
-			s.t.Errorf("the calls %s of what is to be admitted are no control", within)
+			s.t.Errorf("the calls %s of the admitted object are no control", within)
 		}
 		for _, text := range bad {
 			s.refused(annotated(text))
@@ -130,7 +130,7 @@ func callAttacks() []attack {
 			led("Policy", ofTeam, namespace, "shop%2F..%2Fkube-system", "%2e%2e/kube-system", "shop%252F..%252Fkube-system")),
 		row("call-with-a-query-of-its-own", "Data of the pod makes a query of the rest of the path, or adds to one. No call is made, and it is denied; this holds for a ClusterPolicy, too.", confusion,
 			led("ClusterPolicy", ofTeam, namespace, "kube-system/secrets?x=", "kube-system/configmaps?watch=true&x=", "kube-system/secrets#")),
-		row("call-through-the-api-server", "A Policy asks the API server to connect it with a pod, or a node, of its choice. It is refused as a whole, and denies.", "CVE-2026-100705: SSRF", confined(
+		row("call-through-the-api-server", "A Policy calls the API server's proxy to a pod, or a node, of its choice. It is refused as a whole, and denies.", "CVE-2026-100705: SSRF", confined(
 			calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/"+namespace+"/pods}"), calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/"+namespace+"/pods/web:80/proxy/latest/meta-data}"))),
 		row("secrets-of-another-namespace", "A Policy of a namespace names another one's Secrets in so many words. It is refused as a whole, and denies.", confusion, confined(
 			calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/"+namespace+"/configmaps}"), calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/kube-system/secrets}"))),

@@ -47,7 +47,7 @@ func certificateAttacks() []attack {
 		person("no-subject-at-all", "The certificate has no alternative name, so that there is nothing to compare. It is denied.", "kyverno: a certificate without a name skips the check", func(_ *scene, id *verifytest.Identity) {
 			id.URI, id.NoSAN = "", true
 		}),
-		person("subject-as-an-email", "The subject's text stands in the certificate as an e-mail address of another person's. It is denied.", "kinds of alternative names confused", func(_ *scene, id *verifytest.Identity) {
+		person("subject-as-an-email", "The certificate has the subject's text as an e-mail address of another person. It is denied.", "kinds of alternative names confused", func(_ *scene, id *verifytest.Identity) {
 			id.URI, id.Email = "", "release@evil.example"
 		}, verify.WrongIdentity),
 		person("foreign-authority", "A certificate authority of the attacker's issues the right names. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked", func(s *scene, id *verifytest.Identity) { id.CA = s.foreign.CA }, verify.UntrustedChain),

@@ -65,7 +65,7 @@ func (s *scene) run(image string) usage {
 	ended := make(chan struct{})
 	most := make(chan int64)
 	go func() { most <- watched(command.Process.Pid, ended) }()
-	_ = command.Wait() // the exit status says it
+	_ = command.Wait() // the exit status is read below
 	close(ended)
 	state := command.ProcessState
 	return usage{code: state.ExitCode(), memory: <-most, took: time.Since(began), work: state.UserTime() + state.SystemTime()}
@@ -95,9 +95,9 @@ func watched(process int, ended <-chan struct{}) (most int64) {
 	}
 }
 
-// holdsCosts holds what an attack may cost whoever looks at the image: the time of a
-// request, and little more memory than any image. It goes one by one, before anything
-// else does.
+// holdsCosts bounds the cost of an attack in every process that verifies the image: the time
+// of a request, and little more memory than any image. The attacks run one by one, before the
+// other tests.
 func holdsCosts(t *testing.T, c *crowd) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("memory is read in /proc")

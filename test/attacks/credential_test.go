@@ -26,7 +26,7 @@ func (k keychain) Resolve(of authn.Resource) (authn.Authenticator, error) {
 	return &authn.Basic{Username: user, Password: password}, nil
 }
 
-// poison is a keychain whose credential makes a registry fail.
+// poison is a keychain with a credential that makes a registry fail.
 type poison string
 
 // Resolve implements authn.Keychain.
@@ -50,7 +50,7 @@ func failsFor(name string, status int) registrytest.Action {
 	}
 }
 
-// poisoned plays a pull secret whose first entry makes the registry fail, under a policy that
+// poisoned plays a pull secret with a first entry that makes the registry fail, under a policy that
 // admits images while registries are down.
 func poisoned(status int) func(*scene) {
 	return func(s *scene) {

@@ -37,14 +37,14 @@ func (o opened) Open(context.Context, gate.Access, image.Repository) (gate.Sessi
 	return engine.NewSession(o.client, ""), nil
 }
 
-// answer is what an endpoint says, and the images that would run.
+// answer is an endpoint's answer, with the images that would run.
 type answer struct {
 	allowed bool
 	said    string
 	images  []string
 }
 
-// request is more than an object: what an API server says about it.
+// request is an object with the fields that an API server adds.
 type request struct {
 	operation   string // CREATE if empty
 	now, old    object
@@ -73,7 +73,7 @@ func (s *scene) ask(asked any) answer {
 	case request:
 		q = asked
 	default:
-		s.t.Fatalf("nobody can be asked about %T", asked)
+		s.t.Fatalf("no endpoint takes a %T", asked)
 	}
 	switch s.endpoint {
 	case library:
@@ -138,7 +138,7 @@ func imagesOf(s *scene, text []byte) (all []string) {
 	return all
 }
 
-// The exit status of the program when something is denied, and when nobody could look.
+// The exit status of the program when something is denied, and when an image could not be verified.
 const (
 	exitDenied  = 1
 	exitError   = 3
@@ -187,7 +187,7 @@ func (s *scene) arguments(folder string, q request) []string {
 	return args
 }
 
-// pinned lists what a record says would run.
+// pinned lists the images of a record that would run.
 func pinned(s *scene, record []byte) (all []string) {
 	s.t.Helper()
 	var list struct {

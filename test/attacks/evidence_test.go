@@ -42,7 +42,7 @@ func (s *scene) envelope(of gatetest.Image, how verifytest.Notation) []byte {
 	return testkit.Must(s.notary.Sign(how))(s.t)
 }
 
-// refer stores an artifact whose subject is an image.
+// refer stores an artifact with an image as its subject.
 func (s *scene) refer(subject registrytest.Descriptor, repository, artifactType, mediaType string, content []byte) registrytest.Descriptor {
 	s.t.Helper()
 	body := testkit.Must(json.Marshal(object{
@@ -60,7 +60,7 @@ func (s *scene) referNotation(image gatetest.Image, envelope []byte) error {
 	return nil
 }
 
-// unprotected is a JWS envelope whose algorithm is none.
+// unprotected is a JWS envelope with the algorithm none.
 func unprotected(s *scene, image gatetest.Image) error {
 	var envelope object
 	s.check(json.Unmarshal(s.envelope(image, verifytest.Notation{}), &envelope))

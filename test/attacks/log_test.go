@@ -121,7 +121,7 @@ func logAttacks() []attack {
 	}
 }
 
-// ended returns a trusted root whose logs were trusted until a time.
+// ended returns a trusted root with logs that were trusted until a time.
 func ended(s *scene, root []byte, end time.Time) []byte {
 	var content object
 	s.check(json.Unmarshal(root, &content))

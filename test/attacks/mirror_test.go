@@ -13,7 +13,7 @@ func mirroring(sources string) string {
 		"spec: {mirrors: [{sources: [" + sources + "], targets: [{location: HOST}], resolve: Target, evidence: [Target]}]}\n"
 }
 
-// ofSource speaks of a source's images in place of the registry's.
+// ofSource replaces the registry's images by those of a source.
 func ofSource(source, text string) string {
 	return strings.ReplaceAll(text, "HOST/shop/*", source+"/shop/*")
 }

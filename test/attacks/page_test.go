@@ -46,15 +46,15 @@ connections, the compiler of policies.
 | A user writes a static pod's mirror. | a real API server | ` + "`TestMirrorPod`" + ` |
 | Another image runs in the gateway's own namespace. | a real API server, the gateway down | ` + "`TestOwnImages`" + ` |
 | A policy's call, or a global entry's, goes to an unlisted host, or follows a redirect. | the gateway's calls | ` + "`TestCalls`, `TestGlobalServices`" + ` |
-| A name resolves to this machine or a metadata service. | every connection with an untrusted name | ` + "`TestStrangersDoNotReachThisMachine`" + ` |
+| A name resolves to this machine or a metadata service. | every connection with an untrusted name | ` + "`TestRemoteHostsDoNotReachLoopback`" + ` |
 | A policy's call leads to Secrets, or changes something. | the client of the API server | ` + "`TestCall`" + ` |
 | A copy of an image in another repository lacks its latest statement, or a registry returns a part of the statements. | the gate | ` + "`TestStatementsOfCopies`, `TestUnreadStatements`" + ` |
 | A Policy of a namespace names objects of another. | the compilers of policies | ` + "`TestPoliciesStayInTheirNamespace`, `TestEntryErrors`" + ` |
 
-## What an attack costs
+## Cost of an attack
 
 An attack ends within the time of its request, and costs the attacker: ` + "`TestAttacks/cost`" + `
-runs the program on an image beside which each of these lies, and holds that it takes less than
+runs the program on an image next to which each of these is stored, and checks that it takes less than
 64 MiB of memory more than a usual image, at most 1,000 requests, and the time of a
 webhook.
 
@@ -62,7 +62,7 @@ webhook.
 
 Of one run on two cores, where a usual image takes 51 ms of processors and 12 MiB:
 
-| Beside the image | Requests | Processors | Memory |
+| Next to the image | Requests | Processors | Memory |
 |---|---|---|---|
 | a thousand bundles | 259 | 124 ms | 16 MiB |
 | a thousand layers below cosign's tag | 4 | 64 ms | 14 MiB |
@@ -85,7 +85,7 @@ gateway's elsewhere.
 Of a run on two cores, the time of the webhook during the attack, for each millisecond without it: on
 average of all pods, of those of new images and of cached ones, and the median and 99th percentile of these:
 
-| Beside | all | new | known | half of the known | 99 % of them |
+| Attack | all | new | cached | half of the cached | 99 % of them |
 |---|---|---|---|---|---|
 | a thousand bundles | 0.99 | 0.99 | 0.97 | 0.85 | 2.18 |
 | a thousand layers below cosign's tag | 1.00 | 1.00 | 0.98 | 0.93 | 1.68 |
@@ -97,9 +97,9 @@ average of all pods, of those of new images and of cached ones, and the median a
 | a list of referrers that unpacks to a gibibyte | 1.00 | 1.00 | 0.98 | 0.98 | 1.31 |
 | a manifest that unpacks to a gibibyte | 1.01 | 1.01 | 1.00 | 0.97 | 1.27 |
 
-Alone a known image takes half a millisecond, and a new one 43, of which two ways to its
+Alone a cached image takes half a millisecond, and a new one 43, of which two round trips to its
 registry are 40. So no attack slows a steady day by more than a tenth; the slowest hundredth of
-the known waits some milliseconds for a processor. From run to run a figure differs by a tenth.
+the cached images waits some milliseconds for a processor. From run to run a figure differs by a tenth.
 `
 
 // page is docs/engineering/attacks.md, and how many cases it has.

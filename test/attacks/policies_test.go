@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// Who releases, and what attestations say.
+// The identity that signs releases, and the types of attestations.
 const (
 	issuer   = "https://token.example"
 	releaser = "https://git.example/org/app/release.yaml@refs/heads/main"
@@ -51,7 +51,7 @@ func scanned(attestor string) string {
 	return images("attestations: [{type: SCAN, attestors: [{entries: [" + attestor + "]}], conditions: [{all: [{key: '{{ verdict }}', operator: Equals, value: clean}]}]}]")
 }
 
-// clean is what a scan says.
+// clean is the result of a scan.
 func clean() object { return object{"verdict": "clean"} }
 
 // identity is the releaser's, with a change.

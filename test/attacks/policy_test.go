@@ -67,7 +67,8 @@ func owned(team, account string) func(object) object {
 	}
 }
 
-// tolerating sets the operator keys of tolerations, a list of texts that anybody may write.
+// tolerating sets the operator keys of tolerations, a list of texts that every user may
+// write.
 func tolerating(keys ...string) func(object) object {
 	return func(of object) object {
 		list := make([]any, len(keys))
@@ -92,7 +93,7 @@ func mistaken(good, bad string) func(*scene) {
 	}
 }
 
-// asks is a policy whose expression asks somebody it must not.
+// asks is a policy with an expression that calls a host that is not allowed.
 func asks(expression string) func(*scene) {
 	return func(s *scene) {
 		image := s.signed("signed")
@@ -167,8 +168,8 @@ func policyAttacks() []attack {
 			s.policies(unprivileged())
 			s.runs(honest.Name, honest)
 			s.refused(s.configured("root", `{"os":"linux","architecture":"amd64","config":{"User":"0"}}`).Name)
-			s.refused(s.configured("case", `{"os":"linux","architecture":"amd64","config":{"User":"1000","user":"0"}}`).Name, unable()...)
-			s.refused(s.configured("repeated", `{"os":"linux","architecture":"amd64","config":{"User":"0","User":"1000"}}`).Name, unable()...)
+			s.refused(s.configured("case", `{"os":"linux","architecture":"amd64","config":{"User":"1000","user":"0"}}`).Name, errored()...)
+			s.refused(s.configured("repeated", `{"os":"linux","architecture":"amd64","config":{"User":"0","User":"1000"}}`).Name, errored()...)
 		}),
 		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and the images of its kinds are not admitted.", "policies without effect", func(s *scene) {
 			image := s.signed("signed")
@@ -212,7 +213,7 @@ func policyAttacks() []attack {
 			s.policies(validating("  validationConfigurations: {required: true, mutateDigest: true, verifyDigest: true}\n  validations: [{expression: 'true'}]\n"))
 			s.refused(s.built("unsigned").Name)
 		}),
-		row("payload-that-nobody-proved", "The policy reads an attestation without verifying its signer, and an attestation by another key has the required content. It is denied.", "kyverno 17130, 17164", func(s *scene) {
+		row("payload-of-an-unverified-signer", "The policy reads an attestation without verifying its signer, and an attestation by another key has the required content. It is denied.", "kyverno 17130, 17164", func(s *scene) {
 			honest, forged := s.built("honest"), s.built("forged")
 			s.check(s.AttestBundle(honest, by(s.key), scanType, clean()), s.AttestBundle(forged, by(s.stranger), scanType, clean()))
 			s.policies(validating(aScan + "  validations: [{expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)'}, {expression: '" + reads + "'}]\n"))
@@ -262,8 +263,8 @@ func policyAttacks() []attack {
 			s.admitted(base)
 			s.refused(with(base, "spec", object{"hostNetwork": true}))
 		}),
-		row("expression-that-asks-the-metadata-service", "An expression calls the cloud's metadata service. No request is sent, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
-		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token attached. No request is sent, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
+		row("expression-that-calls-the-metadata-service", "An expression calls the cloud's metadata service. No request is sent, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
+		row("expression-that-calls-this-machine", "An expression calls a service on loopback, with the gateway's token attached. No request is sent, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
 		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's permissions. No request is sent, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
 		gated("exception-of-a-tenant", "A tenant writes an exception for the policy in a namespace of its own. It does not count, and the image is denied; in the operators' namespace it does.", "GHSA-qjvc-p88j-j9rm, CVE-2024-48921", func(s *scene) {
 			image := s.built("unsigned").Name

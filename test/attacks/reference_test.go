@@ -53,14 +53,14 @@ func referenceAttacks() []attack {
 			s.admitted(signed.Name + "@" + signed.Manifest.Digest)
 			s.refused(signed.Name+"@"+unsigned.Manifest.Digest, policy.Unsigned)
 		}),
-		row("digest-of-a-weak-algorithm", "The reference is by SHA-1. It is denied as it stands.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha1:" + strings.Repeat("a", 40) })),
-		row("digest-that-is-cut-short", "The digest has 63 digits. It is denied as it stands.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha256:" + zero[1:] })),
-		row("id-of-an-image-on-the-node", "The reference is sha256: and 64 digits, which a runtime takes for the ID of an image that is on the node, whatever its name. It is denied as it stands.", "containerd: LocalResolve", written(func(string) string { return "sha256:" + zero })),
-		row("address-of-the-registry-in-another-form", "The registry's address is written with fewer numbers, which resolvers take for the same address. It is denied as it stands.", "inet_aton", written(func(host string) string { return strings.Replace(host, "127.0.0.1", "127.1", 1) + ":1" })),
-		row("path-in-a-digest", "The digest is a path. It is denied as it stands.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha256:../../x" })),
-		row("path-in-a-name", "The name climbs out of its repository. It is denied as it stands.", "GHSA-8xwf, path traversal", written(func(host string) string { return host + "/../../secret:1" })),
-		row("line-break-in-a-name", "The name ends with a line break, so that some parsers see another one. It is denied as it stands.", "parsers that differ", written(func(host string) string { return host + ":1\n" })),
-		row("capitals-in-a-name", "The name has capitals, which a runtime and a policy may read differently. It is denied as it stands.", "parsers that differ", written(func(host string) string {
+		row("digest-of-a-weak-algorithm", "The reference is by SHA-1. It is denied as it is written.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha1:" + strings.Repeat("a", 40) })),
+		row("digest-that-is-cut-short", "The digest has 63 digits. It is denied as it is written.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha256:" + zero[1:] })),
+		row("id-of-an-image-on-the-node", "The reference is sha256: and 64 digits, which a runtime takes for the ID of an image that is on the node, whatever its name. It is denied as it is written.", "containerd: LocalResolve", written(func(string) string { return "sha256:" + zero })),
+		row("address-of-the-registry-in-another-form", "The registry's address is written with fewer numbers, which resolvers take for the same address. It is denied as it is written.", "inet_aton", written(func(host string) string { return strings.Replace(host, "127.0.0.1", "127.1", 1) + ":1" })),
+		row("path-in-a-digest", "The digest is a path. It is denied as it is written.", "GHSA-6wvf-f2vw-3425", written(func(host string) string { return host + "@sha256:../../x" })),
+		row("path-in-a-name", "The name climbs out of its repository. It is denied as it is written.", "GHSA-8xwf, path traversal", written(func(host string) string { return host + "/../../secret:1" })),
+		row("line-break-in-a-name", "The name ends with a line break, so that some parsers see another one. It is denied as it is written.", "parsers that differ", written(func(host string) string { return host + ":1\n" })),
+		row("capitals-in-a-name", "The name has capitals, which a runtime and a policy may read differently. It is denied as it is written.", "parsers that differ", written(func(host string) string {
 			return strings.Replace(host, "/shop/", "/SHOP/", 1) + ":1"
 		})),
 		row("name-that-does-not-end", "The name has a mebibyte. It is denied, and the answer is short.", "unbounded input", written(func(host string) string { return host + strings.Repeat("a", 1<<20) })),

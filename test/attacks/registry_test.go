@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// lie has the registry misbehave for a kind of request: an unsigned image is never
-// admitted, and a signed one at most as what was proved.
+// lie has the registry misbehave for a kind of request: an unsigned image is never admitted,
+// and a signed one only by its verified digest.
 func lie(kind registrytest.Kind, do func(s *scene) registrytest.Action, codes ...policy.Code) func(*scene) {
 	return func(s *scene) {
 		signed, unsigned := s.built("signed"), s.built("unsigned")
@@ -42,13 +42,13 @@ func slow(s *scene) registrytest.Action {
 	return registrytest.Slow(release)
 }
 
-// unable are the codes of what could not be verified.
-func unable() []policy.Code {
+// errored are the codes of images that could not be verified.
+func errored() []policy.Code {
 	return []policy.Code{policy.Unavailable, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.TimedOut, policy.CannotProve}
 }
 
-// turning has a tag stand for other manifests, by the order of requests or by their
-// method; the first digest is of the signed image.
+// turning has a tag resolve to other manifests, by the order of requests or by their method;
+// the first digest is of the signed image.
 func turning(faults func(signed, unsigned string) []registrytest.Fault) func(*scene) {
 	return func(s *scene) {
 		unsigned, signed := s.Build("shop/web", "1", "evil"), s.Build("shop/web", "1", "good")
@@ -132,10 +132,10 @@ func registryAttacks() []attack {
 			flip := registrytest.Flip(unsigned)
 			return []registrytest.Fault{{Do: func(next http.Handler) http.Handler { return lie(flip(next)) }}}
 		})),
-		row("manifest-of-other-bytes", "Manifests come with other bytes than their digests say. Nothing unsigned is admitted.", trusted, lie(manifests, always(registrytest.Body([]byte(`{"schemaVersion":2}`))))),
+		row("manifest-of-other-bytes", "Manifests have other bytes than their digests. Nothing unsigned is admitted.", trusted, lie(manifests, always(registrytest.Body([]byte(`{"schemaVersion":2}`))))),
 		row("blob-of-other-bytes", "The signature's blob comes with other bytes. Nothing unsigned is admitted.", bodies, lie(blobs, always(registrytest.Body([]byte(`{}`))))),
-		row("digest-that-is-a-path", "The header with the digest is a path. It is refused before it becomes a part of a request.", digests, lie(manifests, always(registrytest.LieDigest("sha256:../../x")), unable()...)),
-		row("referrer-that-is-a-path", "The digest of a referrer is a path. Nothing is asked for it, and the image is denied.", digests, forged(func(_ *scene, genuine registrytest.Descriptor) []registrytest.Descriptor {
+		row("digest-that-is-a-path", "The header with the digest is a path. It is refused before it becomes a part of a request.", digests, lie(manifests, always(registrytest.LieDigest("sha256:../../x")), errored()...)),
+		row("referrer-that-is-a-path", "The digest of a referrer is a path. No request is sent for it, and the image is denied.", digests, forged(func(_ *scene, genuine registrytest.Descriptor) []registrytest.Descriptor {
 			genuine.Digest = "sha256:../../x"
 			return []registrytest.Descriptor{genuine}
 		})),
@@ -149,23 +149,23 @@ func registryAttacks() []attack {
 		row("layer-of-ten-gibibytes", "A signature's layer claims a size of 10 GiB. No memory is allocated for it, and the image is denied.", sizes, sized(10<<30)),
 		row("layer-of-negative-size", "A signature's layer has a negative size. The image is denied, and nothing ends.", "GHSA-f36w-mj3v-6jqv", sized(-1)),
 		row("layer-smaller-than-its-blob", "A signature's layer claims one byte, and more is sent. The image is denied.", sizes, sized(1)),
-		row("half-a-manifest", "Manifests end after half of their declared size. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.Half()), unable()...)),
+		row("half-a-manifest", "Manifests end after half of their declared size. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.Half()), errored()...)),
 		row("half-a-blob", "Blobs end after half of their declared size. Nothing unsigned is admitted.", bodies, lie(blobs, always(registrytest.Half()))),
-		row("slow-manifest", "Half of a manifest comes, and the rest never. The request ends in its time, and denies.", bodies, lie(manifests, slow, unable()...)),
-		row("slow-referrers", "Half of the list of referrers comes, and the rest never. The request ends in its time, and denies.", bodies, lie(referrers, slow, unable()...)),
-		row("no-answer", "The registry takes the question and never answers. The request ends in its time, and denies.", "kyverno 10671, kubernetes 128162", lie(referrers, always(registrytest.Hang()), unable()...)),
-		row("page-in-place-of-a-manifest", "Status 200 and a page that asks to sign in. Nothing is admitted, and the image is not reported as unsigned.", bodies, lie(manifests, always(registrytest.HTML()), unable()...)),
+		row("slow-manifest", "Half of a manifest comes, and the rest never. The request ends in its time, and denies.", bodies, lie(manifests, slow, errored()...)),
+		row("slow-referrers", "Half of the list of referrers comes, and the rest never. The request ends in its time, and denies.", bodies, lie(referrers, slow, errored()...)),
+		row("no-answer", "The registry takes the question and never answers. The request ends in its time, and denies.", "kyverno 10671, kubernetes 128162", lie(referrers, always(registrytest.Hang()), errored()...)),
+		row("page-in-place-of-a-manifest", "Status 200 and a page that asks to sign in. Nothing is admitted, and the image is not reported as unsigned.", bodies, lie(manifests, always(registrytest.HTML()), errored()...)),
 		row("page-in-place-of-referrers", "Status 200 and a page in place of the list of referrers. Nothing unsigned is admitted.", bodies, lie(referrers, always(registrytest.HTML()))),
 		row("wrong-media-type", "Manifests come as plain text. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.MediaType("text/plain")))),
 		row("endless-pages", "The list of referrers names a next page for ever. The image is denied after a bounded number.", endless, lie(referrers, always(registrytest.LinkEndless()))),
 		row("page-that-follows-itself", "The list of referrers names itself as its next page. The image is denied.", endless, lie(referrers, always(registrytest.LinkLoop()))),
-		row("redirect-that-follows-itself", "A manifest is redirected to itself. The request ends, and denies.", endless, lie(manifests, always(registrytest.RedirectLoop()), unable()...)),
+		row("redirect-that-follows-itself", "A manifest is redirected to itself. The request ends, and denies.", endless, lie(manifests, always(registrytest.RedirectLoop()), errored()...)),
 		row("endless-blob", "A signature's blob does not end. The request ends in its time, and denies.", endless, lie(blobs, always(registrytest.Endless()))),
-		row("giant-manifest", "The list of referrers has 64 MiB. It is not read to the end, and the image is denied.", sizes, lie(referrers, always(registrytest.Oversize(ocispec.MediaTypeImageIndex, 64<<20)), unable()...)),
+		row("giant-manifest", "The list of referrers has 64 MiB. It is not read to the end, and the image is denied.", sizes, lie(referrers, always(registrytest.Oversize(ocispec.MediaTypeImageIndex, 64<<20)), errored()...)),
 	}
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
 		all = append(all, row(fmt.Sprint("status-", status), "All lists of referrers are answered with this status. The image could not be verified, is not reported as unsigned, and nothing is admitted.",
-			"an error taken for unsigned, or for a pass", lie(referrers, always(registrytest.Status(status)), append(unable(), code(verify.WrongKey))...)))
+			"an error taken for unsigned, or for a pass", lie(referrers, always(registrytest.Status(status)), append(errored(), code(verify.WrongKey))...)))
 	}
 	return all
 }

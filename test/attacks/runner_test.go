@@ -37,7 +37,7 @@ func only(e endpoint) []endpoint { return []endpoint{e} }
 type attack struct {
 	// Name is unique, in words of a file's name.
 	Name string
-	// What the attacker does, and what must happen.
+	// The attacker's steps, and the expected result.
 	What string
 	// Source is an advisory, a peer's issue or a line of what peers get wrong.
 	Source    string
@@ -54,8 +54,8 @@ type subject struct {
 
 func subjects() []subject {
 	return []subject{
-		{"Registries that lie", registryAttacks()},
-		{"Registries that fish for credentials", credentialAttacks()},
+		{"False responses of registries", registryAttacks()},
+		{"Theft of credentials by registries", credentialAttacks()},
 		{"Signatures", signatureAttacks()},
 		{"Logs", logAttacks()},
 		{"Certificates and timestamps", append(certificateAttacks(), chainAttacks()...)},
@@ -65,13 +65,12 @@ func subjects() []subject {
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},
 		{"Policies", append(policyAttacks(), callAttacks()...)},
-		{"Memory", memoryAttacks()},
+		{"Cache", memoryAttacks()},
 		{"Bounds", boundAttacks()},
 	}
 }
 
-// crowd is everybody who takes part in some case; they are made once, since none of
-// them keeps anything.
+// crowd has the keys, signers and programs that the cases share; they keep no state.
 type crowd struct {
 	sigstore, foreign     *verifytest.Sigstore
 	key, second, stranger *verifytest.Signer
@@ -130,7 +129,7 @@ func TestAttacks(t *testing.T) {
 // leastAttacks is how many cases there are at least.
 const leastAttacks = 80
 
-// TestAttacksAreNamed holds that each case says what it is, once.
+// TestAttacksAreNamed checks that names and descriptions are set and unique.
 func TestAttacksAreNamed(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	var names []string
@@ -163,7 +162,7 @@ func TestPage(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what the cases say; run: go test ./attacks -run TestPage -update (%v)", path, err)
+		t.Errorf("%s differs from the cases; run: go test ./attacks -run TestPage -update (%v)", path, err)
 	}
 	survived, err := os.ReadFile(filepath.Join(docs, "reliability.md"))
 	if row := fmt.Sprintf("| %d attacks that are known", cases); err != nil || !strings.Contains(string(survived), row) {

@@ -27,8 +27,8 @@ import (
 // object is JSON in the making.
 type object = map[string]any
 
-// Times for the whole of an answer: ample for what is to be admitted, and short for what
-// never comes.
+// Times for the whole of an answer: ample for an object that is admitted, and short for an
+// answer that never comes.
 const (
 	ample = 30 * time.Second
 	short = 700 * time.Millisecond
@@ -55,7 +55,7 @@ type scene struct {
 	noLabels             error // namespaces cannot be read
 	trusted              []byte
 	mirrors              []string           // RegistryMirrors
-	caller               rulecontext.Caller // nil: policies call nobody
+	caller               rulecontext.Caller // nil: policies make no calls
 	globals              engine.GlobalReader
 
 	config     registry.Config
@@ -189,7 +189,7 @@ func (s *scene) trust(root []byte) {
 	s.believe(testkit.Must(trust.New(trust.Options{TrustedRoot: root}))(s.t).Snapshot())
 }
 
-// believe replaces whom the engine believes.
+// believe replaces the engine's trust snapshot.
 func (s *scene) believe(snapshot *trust.Snapshot) {
 	s.t.Helper()
 	prover := testkit.Must(engine.NewProver(snapshot))(s.t)
@@ -211,7 +211,7 @@ func (s *scene) reflect(state *gate.Current) {
 	}
 }
 
-// again forgets what was remembered, and waits as long as is said.
+// again empties the caches, and sets the patience of the next request.
 func (s *scene) again(patience time.Duration) {
 	if s.made != nil && s.made.server != nil {
 		s.made.server.Close()
@@ -225,7 +225,7 @@ func (s *scene) refused(asked any, codes ...policy.Code) {
 	s.refusals++
 	a := s.ask(asked)
 	named := func(code policy.Code) bool {
-		// An endpoint whose own time is over before the gate's says so in its words.
+		// An endpoint with a timeout shorter than the gate's returns its own text.
 		return strings.Contains(a.said, string(code)) || code == policy.TimedOut && strings.Contains(a.said, "the evaluation timed out")
 	}
 	switch {

@@ -86,8 +86,8 @@ func edited(change func(bundle object)) func(*scene, gatetest.Image) error {
 	}
 }
 
-// otherwise has the policy's own key sign in another way than its kind is used: what one
-// scheme means says nothing in another.
+// otherwise has the policy's own key sign in another way than its kind is used: a signature
+// of one scheme is not valid in another.
 func otherwise(of, how verifytest.KeyOptions, signs func(claim func(*scene) verifytest.Claim) func(*scene, gatetest.Image) error) func(*scene) {
 	return func(s *scene) {
 		key := testkit.Must(verifytest.KeySigner(of))(s.t)
@@ -373,7 +373,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// junk is what anybody may push and nobody can read.
+// junk is content that a user with push access may push and no parser reads.
 func junk(s *scene, image gatetest.Image) error {
 	layer := &verifytest.Layer{
 		MediaType: verifytest.SimpleSigningMediaType, Payload: []byte(`{"critical":`), Annotations: map[string]string{"dev.cosignproject.cosign/signature": "AAAA"},

@@ -29,7 +29,7 @@ func (s *scene) repository() *repository {
 	s.check(
 		s.SignLegacy(r.ours, released(s), nil),
 		s.SignLegacy(r.alien, as(func(s *scene, id *verifytest.Identity) { id.CA, id.CTLog = s.foreign.CA, s.foreign.CTLog })(s), nil),
-		r.Publish(s.sigstore.TrustedRoot(), trusttest.Honest), r.Publish(s.sigstore.TrustedRoot(), trusttest.Honest),
+		r.Publish(s.sigstore.TrustedRoot(), trusttest.None), r.Publish(s.sigstore.TrustedRoot(), trusttest.None),
 	)
 	r.store = testkit.Must(trust.New(trust.Options{TrustedRoot: s.sigstore.TrustedRoot(), TUF: &trust.TUF{
 		URL: server.URL, Root: r.Root(), CachePath: t.TempDir(), Client: server.Client(),
@@ -39,7 +39,7 @@ func (s *scene) repository() *repository {
 	return r
 }
 
-// refresh asks the repository, and has what it says believed from then on.
+// refresh updates the repository, and installs the result as the engine's trust.
 func (r *repository) refresh(want bool) {
 	r.t.Helper()
 	if err := r.store.RefreshOnce(r.t.Context()); (err == nil) != want {
@@ -49,30 +49,30 @@ func (r *repository) refresh(want bool) {
 	r.believe(r.store.Snapshot())
 }
 
-// renewed has a repository tell a lie in the version that adds the attacker's authority;
-// the control is the same version without it.
-func renewed(lie trusttest.Lie) func(*scene) {
+// renewed publishes a version with a fault that adds the attacker's authority; the control
+// is the same version without the fault.
+func renewed(fault trusttest.Fault) func(*scene) {
 	return func(s *scene) {
 		honest := s.repository()
-		s.check(honest.Publish(s.sigstore.TrustedRoot(s.foreign), trusttest.Honest))
+		s.check(honest.Publish(s.sigstore.TrustedRoot(s.foreign), trusttest.None))
 		honest.refresh(true)
 		s.admitted(honest.alien.Name)
 		s.again(ample)
 		hostile := s.repository()
-		s.check(hostile.Publish(s.sigstore.TrustedRoot(s.foreign), lie))
+		s.check(hostile.Publish(s.sigstore.TrustedRoot(s.foreign), fault))
 		hostile.refresh(false)
 		s.refused(hostile.alien.Name, code(verify.UntrustedChain))
-		s.admitted(hostile.ours.Name) // what was known stays in use
+		s.admitted(hostile.ours.Name) // the last known good trust stays in use
 	}
 }
 
 // rolledBack serves the version before the authority was taken away.
 func rolledBack(s *scene) {
 	r := s.repository()
-	s.check(r.Publish(s.sigstore.TrustedRoot(s.foreign), trusttest.Honest))
+	s.check(r.Publish(s.sigstore.TrustedRoot(s.foreign), trusttest.None))
 	r.refresh(true)
 	s.admitted(r.alien.Name)
-	s.check(r.Publish(s.sigstore.TrustedRoot(), trusttest.Honest))
+	s.check(r.Publish(s.sigstore.TrustedRoot(), trusttest.None))
 	r.refresh(true)
 	s.refused(r.alien.Name)
 	s.check(r.Show(3)) // two came before
@@ -81,8 +81,8 @@ func rolledBack(s *scene) {
 	s.admitted(r.ours.Name)
 }
 
-// frozen is a repository that somebody stopped at a version which has ended: who starts
-// now must not take it.
+// frozen is a repository that is frozen at an expired version: a process that starts must
+// reject it.
 func frozen(s *scene) {
 	r := testkit.Must(trusttest.New())(s.t)
 	server := httptest.NewServer(http.Handler(r))
@@ -116,10 +116,10 @@ func trustAttacks() []attack {
 		row("root-that-is-frozen", "The repository is frozen at an expired version. A process that starts rejects it.", framework, frozen),
 		row("snapshot-that-is-rolled-back", "A new timestamp names an older snapshot. It is not taken.", framework, renewed(trusttest.OldSnapshot)),
 		row("too-few-keys-of-a-root", "One key of two signs the targets. They are not taken.", framework, renewed(trusttest.OneSignature)),
-		row("one-key-of-a-root-twice", "One key of two signs the targets, and its signature stands there twice. They are not taken.", thresholds, renewed(trusttest.OneKeyTwice)),
+		row("one-key-of-a-root-twice", "One key of two signs the targets, and its signature is listed twice. The targets are rejected.", thresholds, renewed(trusttest.OneKeyTwice)),
 		row("threshold-of-nothing", "A root wants no signature of the targets. It is not taken.", "GHSA-fphv-w9fq-2525: a threshold of 0", renewed(trusttest.NoThreshold)),
 		row("root-that-skips-a-version", "The next root has the version after the next. It is rejected.", framework, renewed(trusttest.SkippedRoot)),
-		row("root-by-new-keys-alone", "The next root is signed by the keys that it names, and by none before. It is not taken.", framework, renewed(trusttest.StrangersRoot)),
+		row("root-by-new-keys-alone", "The next root is signed by the keys that it names, and by none before. It is not taken.", framework, renewed(trusttest.UnrelatedRoot)),
 		row("target-of-other-bytes", "The trusted root has other bytes than were signed. It is not taken.", framework, renewed(trusttest.OtherTarget)),
 		row("target-that-does-not-end", "The trusted root does not end. It is read as far as was signed, and not taken.", framework+", endless data", renewed(trusttest.EndlessTarget)),
 		row("timestamp-that-does-not-end", "The repository's timestamp, which has no signed size, does not end. It is rejected.", framework+", endless data", renewed(trusttest.EndlessTimestamp)),

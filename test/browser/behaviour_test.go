@@ -41,7 +41,7 @@ func some(t testing.TB, n int, extra string) *inventory.Inventory {
 	return known
 }
 
-// TestHostileNames: whatever a name says, it is shown and does nothing.
+// TestHostileNames: any name is shown and does nothing.
 func TestHostileNames(t *testing.T) {
 	b := newTab(t)
 	server := shown(t, some(t, 2, hostile))
@@ -73,7 +73,7 @@ func TestFilterLivesInTheAddress(t *testing.T) {
 	b.do(chromedp.SendKeys(`input[name=q]`, "service-042", chromedp.ByQuery))
 	b.await(`location.search === "?q=service-042" && document.querySelectorAll("table.rows tbody tr").length === 1`)
 	if !eval[bool](b, `document.activeElement.name === "q"`) {
-		t.Error("the field lost the focus while somebody typed")
+		t.Error("the field lost the focus during input")
 	}
 	b.do(chromedp.Reload(), chromedp.WaitVisible("table.rows tbody tr", chromedp.ByQuery))
 	b.await(`document.querySelector("input[name=q]").value === "service-042" && document.querySelectorAll("table.rows tbody tr").length === 1`)
@@ -108,19 +108,19 @@ func TestKeyboard(t *testing.T) {
 	b.clean(strings.TrimPrefix(server.URL, "http://"))
 }
 
-// TestNobodyAnswers: when the gateway is gone the page says so, and tries again.
-func TestNobodyAnswers(t *testing.T) {
+// TestNoAnswer: when the gateway is gone the page shows an error, and offers a retry.
+func TestNoAnswer(t *testing.T) {
 	b := newTab(t)
 	server := shown(t, some(t, 3, ""))
 	b.see(server.URL+"/", "figure.chart svg")
 	server.CloseClientConnections()
 	server.Close()
 	b.do(chromedp.Click(`nav a[data-page=images]`, chromedp.ByQuery))
-	b.await(`document.querySelector("[role=alert]")?.textContent.includes("Nobody answers") && !!document.querySelector("[role=alert] button")`)
+	b.await(`document.querySelector("[role=alert]")?.textContent.includes("No response") && !!document.querySelector("[role=alert] button")`)
 	b.shoot("error")
 }
 
-// TestEmpty: with nothing decided the page says what will be here.
+// TestEmpty: without decisions the page describes its future content.
 func TestEmpty(t *testing.T) {
 	b := newTab(t)
 	server := shown(t, some(t, 0, ""))
@@ -153,7 +153,7 @@ func TestSignIn(t *testing.T) {
 	b.do(chromedp.SendKeys("#token", "wrong\n", chromedp.ByQuery))
 	b.await(`!!document.querySelector(".wrong")`)
 	if strings.Contains(eval[string](b, "document.body.textContent"), "service-") {
-		t.Error("an image is shown to nobody")
+		t.Error("an image is shown without a token")
 	}
 	b.do(chromedp.SendKeys("#token", token+"\n", chromedp.ByQuery), chromedp.WaitVisible("table.rows tbody tr", chromedp.ByQuery))
 	if strings.Contains(eval[string](b, "location.href"), token) {
@@ -168,8 +168,8 @@ func (dead) View(context.Context, string) (int, []byte, error) {
 	return 0, nil, errors.New("the replica that leads, " + hostile + ", does not answer")
 }
 
-// TestAlone: a replica whose leader does not answer says on each page that these are its
-// own words.
+// TestAlone: a replica without an answer of its leader shows on each page that the data
+// is its own.
 func TestAlone(t *testing.T) {
 	b := newTab(t)
 	pages, err := ui.New(ui.Config{Inventory: some(t, 3, "")}, ui.WithoutTokens(), ui.WithLeader(dead{}))
@@ -178,7 +178,7 @@ func TestAlone(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, page := range []struct{ path, ready string }{{"/", "figure.chart svg"}, {"/images", "table.rows tbody tr"}, {"/decisions", "table.rows tbody tr"}, {"/policies", "table.rows tbody tr"}} {
 		b.see(server.URL+page.path, page.ready)
-		b.await(`document.querySelector("#about")?.textContent.includes("This is what it knows itself: the replica that leads, ")`)
+		b.await(`document.querySelector("#about")?.textContent.includes("Only this replica's data: the replica that leads, ")`)
 		if eval[bool](b, `window.hit === 1 || !!document.querySelector("#about img, #about script, #about svg")`) {
 			t.Errorf("%s: the leader's name became a part of the page", page.path)
 		}
@@ -186,6 +186,6 @@ func TestAlone(t *testing.T) {
 	b.shoot("alone")
 	b.see(shown(t, some(t, 3, "")).URL+"/", "figure.chart svg")
 	if strings.Contains(eval[string](b, `document.querySelector("#about").textContent`), "knows itself") {
-		t.Error("who has no leader to ask says that it does not answer")
+		t.Error("a replica without a leader shows that the leader does not answer")
 	}
 }

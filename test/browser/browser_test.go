@@ -80,7 +80,7 @@ func newTab(t testing.TB) *tab {
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatalf("%v\nscripts said: %v", err, b.scripts)
+		b.t.Fatalf("%v\nconsole: %v", err, b.scripts)
 	}
 }
 
@@ -113,7 +113,7 @@ func (b *tab) await(expression string) {
 	b.t.Helper()
 	var done bool
 	if err := chromedp.Run(b.ctx, chromedp.Poll(expression, &done, chromedp.WithPollingTimeout(15*time.Second))); err != nil {
-		b.t.Fatalf("%s: %v; the page says %q; scripts said: %v", expression, err, eval[string](b, "document.body.innerText.slice(0, 800)"), b.scripts)
+		b.t.Fatalf("%s: %v; the page has %q; console: %v", expression, err, eval[string](b, "document.body.innerText.slice(0, 800)"), b.scripts)
 	}
 }
 

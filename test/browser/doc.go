@@ -1,4 +1,4 @@
-// Package browser asks: does the dashboard show people what was decided, and nothing
+// Package browser asks: does the dashboard show the decisions, and nothing
 // else?
 //
 // A real gateway judges images that are signed, unsigned and spoilt, as the demo's are,
@@ -6,6 +6,6 @@
 // a screen, looks at its pages by the DevTools protocol, in both colour schemes, wide and
 // narrow, by keyboard, and with names that would like to be scripts.
 //
-// Without a browser the tests are skipped, and say so. With -screenshots FOLDER the pages
+// Without a browser the tests are skipped with a message. With -screenshots FOLDER the pages
 // are left there as pictures.
 package browser

@@ -71,8 +71,8 @@ spec:
           attestors: [{entries: [{keys: {publicKeys: "{{ keys.data.webTeam }}", rekor: {ignoreTlog: true}}}]}]
 `
 
-// harbour is a registry with images and a gateway that judges them.
-type harbour struct {
+// env is a registry with images and a gateway that judges them.
+type env struct {
 	registry  string
 	endpoints string // the API's address
 	dashboard string
@@ -80,7 +80,7 @@ type harbour struct {
 }
 
 // open starts it; it ends with the test.
-func open(t testing.TB) *harbour {
+func open(t testing.TB) *env {
 	t.Helper()
 	folder := t.TempDir()
 	registry := listen(t)
@@ -122,7 +122,7 @@ func open(t testing.TB) *harbour {
 	build("library/redis")
 	gatetest.New(mirror, nil).Build("copies/shop/web", "v1", "shop/web")
 
-	h := &harbour{registry: registry.Host(), log: &bytes.Buffer{}}
+	h := &env{registry: registry.Host(), log: &bytes.Buffer{}}
 	write(t, folder, "policies/own.yaml", policies)
 	entries, err := demo.Policies.ReadDir(".")
 	check(t, err)
@@ -165,7 +165,7 @@ func listen(t testing.TB) *registrytest.Server {
 }
 
 // run runs the gateway until the test ends.
-func (h *harbour) run(t testing.TB, settings config.Configuration, socket string) {
+func (h *env) run(t testing.TB, settings config.Configuration, socket string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	listening, dashboard, ended := make(chan struct{}), make(chan string, 1), make(chan error, 1)
@@ -211,7 +211,7 @@ func (g *guarded) text() string {
 }
 
 // judge returns the records of objects, as the real gateway writes them.
-func (h *harbour) judge(t testing.TB, objects ...map[string]any) []report.Record {
+func (h *env) judge(t testing.TB, objects ...map[string]any) []report.Record {
 	t.Helper()
 	var body bytes.Buffer
 	for _, o := range objects {
@@ -261,7 +261,7 @@ func take(into *inventory.Inventory, object map[string]any, record report.Record
 }
 
 // week fills an inventory with a week of the shop's life, from records of the real gate.
-func week(t testing.TB, h *harbour) *inventory.Inventory {
+func week(t testing.TB, h *env) *inventory.Inventory {
 	t.Helper()
 	into, err := inventory.New(inventory.Options{Replica: "quaymaster-7d9c5b6f4-x2x8q"})
 	check(t, err)
@@ -286,7 +286,7 @@ func week(t testing.TB, h *harbour) *inventory.Inventory {
 		n := int(ago / (7 * time.Minute))
 		hour := now.Add(-ago).UTC().Hour()
 		for k := range objects {
-			// More by day than by night, and refusals now and then.
+			// Fewer in the small hours, and refusals now and then.
 			if (k >= 7 && (n*7+k*3)%31 != 0 && ago > 0) || ((n*5+k*7)%24 > 3+hour%12) && ago > time.Hour {
 				continue
 			}

@@ -17,7 +17,7 @@ func TestPages(t *testing.T) {
 	}
 	good, bad, mirrored, down := image("shop/checkout"), image("shop/mail"), image("shop/web:"), image("far")
 	for _, page := range []struct{ name, address, ready, says string }{
-		{"overview", server.URL + "/", "figure.chart svg", "What needs attention"},
+		{"overview", server.URL + "/", "figure.chart svg", "Needs attention"},
 		{"images", server.URL + "/images", "table.rows tbody tr", "shop/"},
 		{"image-proved", good, "svg.chain", "released-with-provenance"},
 		{"image-mirrored", mirrored, "svg.chain", "Mirror"},

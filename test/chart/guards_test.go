@@ -13,8 +13,8 @@ func admitted(all []*unstructured.Unstructured, name string) any {
 	return at(one(all, "ValidatingAdmissionPolicy", name), "spec", "variables", 0, "expression")
 }
 
-// TestOwnImages renders what the gateway's own namespace may run. That the API server does
-// as it says, and what upgrades keep, is asked in test/e2e (ownimages_test.go).
+// TestOwnImages renders the policy for images of the gateway's own namespace. How the API
+// server enforces it, and what upgrades keep, is tested in test/e2e (ownimages_test.go).
 func TestOwnImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	for _, row := range []struct{ reason, values, want string }{
@@ -51,7 +51,7 @@ func TestOwnImages(t *testing.T) {
 	}
 }
 
-// TestGuardsOfAnotherRelease: they speak of its namespace and of its accounts.
+// TestGuardsOfAnotherRelease: they name its namespace and its accounts.
 func TestGuardsOfAnotherRelease(t *testing.T) {
 	all := objects(t, renderAs(t, "east", gatewayChart, "security", "--set=serviceAccount.name=given,roles.separate=true"))
 	equal(t, "security", at(one(all, "ValidatingAdmissionPolicy", "east-quaymaster-own-images"), "spec", "matchConstraints", "namespaceSelector", "matchLabels", "kubernetes.io/metadata.name"))

@@ -32,7 +32,7 @@ func sections() []section {
 	}
 }
 
-// TestManifests: the kustomize base and install.yaml say what the chart says with its
+// TestManifests: the kustomize base and install.yaml equal the chart's rendering with its
 // defaults. -update writes them.
 func TestManifests(t *testing.T) {
 	const made = "# Made from deploy/helm/quaymaster with its defaults; do not edit it: make manifests.\n"
@@ -73,7 +73,7 @@ func current(t *testing.T, path, want string) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the chart says: make manifests", path)
+		t.Errorf("%s differs from the chart: make manifests", path)
 	}
 }
 

@@ -41,8 +41,8 @@ extraVolumeMounts: [{name: ca, mountPath: /ca}]
 serviceAccount: {annotations: {eks.amazonaws.com/role-arn: "arn:x"}}
 `
 
-// TestProfiles renders the chart as people may want it, has Helm look for what is wrong,
-// and looks at what each asks for.
+// TestProfiles renders the chart with the values of several users, has Helm lint it, and
+// checks the objects of each.
 func TestProfiles(t *testing.T) {
 	for _, row := range []struct {
 		reason, values string
@@ -112,7 +112,7 @@ podDisruptionBudget: {enabled: false}
 				t.Error("there is an issuer more")
 			}
 		}},
-		{"somebody else's roles and account", "rbac: {create: false}\nserviceAccount: {create: false, name: given}", func(t *testing.T, all []*unstructured.Unstructured) {
+		{"roles and an account of another owner", "rbac: {create: false}\nserviceAccount: {create: false, name: given}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, "given", at(one(all, "Deployment", "quaymaster"), "spec", "template", "spec", "serviceAccountName"))
 			if one(all, "ClusterRole", "quaymaster") != nil || one(all, "ServiceAccount", "given") != nil {
 				t.Error("they are made again")
@@ -131,7 +131,7 @@ podDisruptionBudget: {enabled: false}
 	}
 }
 
-// scans wants what the scan may do to be as it works.
+// scans checks that the permissions of the scan are those that it uses.
 func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
 	return func(t *testing.T, all []*unstructured.Unstructured) {
 		rules, _ := at(one(all, "ClusterRole", "quaymaster-scan"), "rules").([]any)
@@ -157,7 +157,7 @@ func usual(t *testing.T, all []*unstructured.Unstructured) {
 	for _, role := range []string{"policy-writer", "exception-writer", "override-writer"} {
 		for label := range one(all, "ClusterRole", "quaymaster-"+role).GetLabels() {
 			if strings.Contains(label, "aggregate") {
-				t.Errorf("%s: %s, and nobody asked for it", role, label)
+				t.Errorf("%s: %s, without a value that enables it", role, label)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func least(t *testing.T, all []*unstructured.Unstructured) {
 	equal(t, map[string]any{"apis": []any{}}, c["reports"])
 	equal(t, nil, c["webhooks"].(map[string]any)["breakGlass"])
 	if rules := fmt.Sprint(at(one(all, "ClusterRole", "quaymaster"), "rules")); strings.Contains(rules, "resources:[namespaces] verbs:[patch]") {
-		t.Error("it may patch namespaces, and nobody confines it")
+		t.Error("it may patch namespaces, without a policy that restricts it")
 	}
 	equal(t, map[string]any{"disabled": true}, c["dashboard"])
 }
@@ -255,7 +255,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNotes: what helm install says of taking it away is so.
+// TestNotes: the uninstall instructions in the notes of helm install are correct.
 func TestNotes(t *testing.T) {
 	for _, row := range []struct{ values, says, not string }{
 		{"rbac.create=true", "helm uninstall takes the webhook configurations along. RegistryMirrors and ImageOverrides stay.", "kubectl delete"},
@@ -269,7 +269,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// configuration is what the gateway is told.
+// configuration is the gateway's configuration.
 func configuration(t *testing.T, all []*unstructured.Unstructured, name string) map[string]any {
 	t.Helper()
 	text, _ := at(one(all, "ConfigMap", name), "data", "gateway.yaml").(string)

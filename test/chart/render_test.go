@@ -81,7 +81,7 @@ func file(t *testing.T, text string) string {
 	return "--values=" + path
 }
 
-// objects reads what was rendered.
+// objects parses rendered text.
 func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
@@ -143,7 +143,7 @@ func names(all []*unstructured.Unstructured) []string {
 	return list
 }
 
-// lint has Helm look for what it holds to be wrong.
+// lint runs helm lint.
 func lint(ctx context.Context, t *testing.T, chart string, arguments ...string) {
 	t.Helper()
 	if said, err := peers.Get(t, peers.Helm).Run(ctx, append([]string{"lint", "--strict", folder(t, chart)}, arguments...)...); err != nil {

@@ -17,7 +17,7 @@ import (
 func TestValuesThatAreRefused(t *testing.T) {
 	const key = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
 	for _, row := range []struct{ reason, chart, right, wrong, says string }{
-		{"a value that nobody knows", gatewayChart, "replicas: 3", "replica: 3", "replica"},
+		{"an unknown value", gatewayChart, "replicas: 3", "replica: 3", "replica"},
 		{"one inside of another", gatewayChart, "image: {tag: v1}", "image: {tags: v1}", "tags"},
 		{"no replica at all", gatewayChart, "replicas: 1", "replicas: 0", "/replicas"},
 		{"a number as text", gatewayChart, "replicas: 1", "replicas: '1'", "/replicas"},
@@ -25,7 +25,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"a digest in the repository's name", gatewayChart, "image: {repository: r/q}", "image: {repository: 'r/q@sha256:abc'}", "/image/repository"},
 		{"a failure policy in another case", gatewayChart, "failurePolicy: Ignore", "failurePolicy: ignore", "/failurePolicy"},
 		{"a namespace that can be none", gatewayChart, "excludedNamespaces: [kube-system]", "excludedNamespaces: ['kube-*']", "/excludedNamespaces"},
-		{"a setting of the gateway that nobody knows", gatewayChart, "configuration: {limits: {requests: 9}}", "configuration: {limits: {request: 9}}", "request"},
+		{"an unknown setting of the gateway", gatewayChart, "configuration: {limits: {requests: 9}}", "configuration: {limits: {request: 9}}", "request"},
 		{"a setting in another form", gatewayChart, "configuration: {ages: {tag: 5s}}", "configuration: {ages: {tag: 5}}", "/configuration/ages/tag"},
 		{"a setting that has a value of its own", gatewayChart, "configuration: {webhooks: {mutateControllers: [Job]}}", "configuration: {webhooks: {excludedNamespaces: []}}", "excludedNamespaces"},
 		{"a setting that only the chart knows", gatewayChart, "configuration: {listen: {drainDelay: 9s}}", "configuration: {listen: {address: ':1'}}", "address"},
@@ -36,15 +36,15 @@ func TestValuesThatAreRefused(t *testing.T) {
 		{"names for a certificate from elsewhere", gatewayChart, "configuration: {certificate: {names: [a.example]}}", "certificates: {mode: certManager}\nconfiguration: {certificate: {names: [a.example]}}", "configuration.certificate.names"},
 		{"a kind of Service that metrics have no use for", gatewayChart, "metrics: {service: {type: NodePort}}", "metrics: {service: {type: ExternalName}}", "/metrics/service/type"},
 		{"a monitor of no Service", gatewayChart, "metrics: {serviceMonitor: {enabled: true}}", "metrics: {service: {enabled: false}, serviceMonitor: {enabled: true}}", "metrics.service.enabled"},
-		{"an Ingress to what is not served", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {ingress: {enabled: true, host: h}}", "dashboard.expose"},
+		{"an Ingress without an exposed dashboard", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {ingress: {enabled: true, host: h}}", "dashboard.expose"},
 		{"an Ingress for every host", gatewayChart, "dashboard: {expose: true, ingress: {enabled: true, host: h}}", "dashboard: {expose: true, ingress: {enabled: true}}", "dashboard.ingress.host"},
-		{"a budget of nobody", gatewayChart, "podDisruptionBudget: {minAvailable: 50%}", "podDisruptionBudget: {minAvailable: half}", "/podDisruptionBudget/minAvailable"},
-		{"a budget that lets nobody go", gatewayChart, "podDisruptionBudget: {minAvailable: 2}", "podDisruptionBudget: {minAvailable: 3}", "podDisruptionBudget.minAvailable"},
+		{"a budget that is no number", gatewayChart, "podDisruptionBudget: {minAvailable: 50%}", "podDisruptionBudget: {minAvailable: half}", "/podDisruptionBudget/minAvailable"},
+		{"a budget that allows no eviction", gatewayChart, "podDisruptionBudget: {minAvailable: 2}", "podDisruptionBudget: {minAvailable: 3}", "podDisruptionBudget.minAvailable"},
 		{"a share that is rounded up to all", gatewayChart, "podDisruptionBudget: {minAvailable: 66%}", "podDisruptionBudget: {minAvailable: 67%}", "podDisruptionBudget.minAvailable"},
 		{"less time than a drain takes", gatewayChart, "terminationGracePeriodSeconds: 35", "terminationGracePeriodSeconds: 10", "/terminationGracePeriodSeconds"},
 		{"a spread that Kubernetes does not know", gatewayChart, "spread: {nodes: DoNotSchedule}", "spread: {nodes: Never}", "/spread/nodes"},
-		{"a definition that nobody knows", definitionsChart, "kyverno: false", "kiverno: false", "kiverno"},
-		{"signed images and nobody who signs", policiesChart, "signedImages: {registries: [r.example], keys: [" + quoted(key) + "]}", "signedImages: {registries: [r.example]}", "signedImages.keys"},
+		{"an unknown definition", definitionsChart, "kyverno: false", "kiverno: false", "kiverno"},
+		{"signed images without a signer", policiesChart, "signedImages: {registries: [r.example], keys: [" + quoted(key) + "]}", "signedImages: {registries: [r.example]}", "signedImages.keys"},
 		{"a key that is none", policiesChart, "signedImages: {registries: [r.example], keys: [" + quoted(key) + "]}", "signedImages: {registries: [r.example], keys: [cosign.pub]}", "/signedImages/keys"},
 		{"an identity without an issuer", policiesChart, "signedImages: {registries: [r.example], identities: [{issuer: i, subject: s}]}", "signedImages: {registries: [r.example], identities: [{subject: s}]}", "/signedImages/identities"},
 		{"an expression without an end", policiesChart, signedBy("issuer: i, subjectRegExp: '^https://a.example/.*$'"), signedBy("issuer: i, subjectRegExp: '^https://a.example/'"), "subjectRegExp"},
@@ -56,7 +56,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			render(t, row.chart, file(t, row.right))
 			if said := refuse(t, row.chart, file(t, row.wrong)); !strings.Contains(said, row.says) {
-				t.Errorf("it says %q, and nothing of %s", said, row.says)
+				t.Errorf("the error %q does not contain %s", said, row.says)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func TestSystems(t *testing.T) {
 			t.Run("releases", func(t *testing.T) { p.tryReleases(t, s) })
 		})
 	}
-	t.Run("what the action writes", p.tryOutputs)
+	t.Run("the action's outputs", p.tryOutputs)
 	t.Run("the pre-commit hook", p.tryHook)
 	t.Run("the documentation", p.tryDocumentation)
 }
@@ -54,12 +54,12 @@ func (p *port) tryVerdicts(t *testing.T, s system) {
 		{"one of two is not signed", map[string]string{"images": p.signed + "\n" + p.bare, "keys": p.key}, 1, "unsigned"},
 		{"lines as Windows ends them, and empty ones", map[string]string{"images": "\r\n" + p.signed + "\r\n\r\n", "keys": p.key}, 0, "verified"},
 		{"one of two keys signed", map[string]string{"images": p.signed, "keys": p.stranger + "\n" + p.key}, 0, "verified"},
-		{"an image of a manifest, whose name has a space", map[string]string{"files": "my manifests/signed.yaml", "keys": p.key}, 0, "verified"},
+		{"an image of a manifest with a space in its name", map[string]string{"files": "my manifests/signed.yaml", "keys": p.key}, 0, "verified"},
 		{"another one in the same folder", map[string]string{"files": "my manifests", "keys": p.key}, 1, "unsigned"},
 		{"nothing to verify", map[string]string{"keys": p.key}, 2, "nothing to verify"},
 		{"no registry", map[string]string{"images": "127.0.0.1:1/none@sha256:" + strings.Repeat("a", 64), "keys": p.key}, 3, "registry-unavailable"},
-		{"no policy speaks of it", map[string]string{"images": p.bare, "policies": "policy.yaml", "require-match": "true"}, 1, ""},
-		{"the same, and nobody minds", map[string]string{"images": p.bare, "policies": "policy.yaml"}, 0, ""},
+		{"no policy matches it", map[string]string{"images": p.bare, "policies": "policy.yaml", "require-match": "true"}, 1, ""},
+		{"the same, and no match is required", map[string]string{"images": p.bare, "policies": "policy.yaml"}, 0, ""},
 		{"neither true nor false", map[string]string{"images": p.signed, "keys": p.key, "require-match": "yes"}, 2, "want true or false"},
 		{"two lines for one value", map[string]string{"images": p.signed, "keys": p.key, "namespace": "a\nb"}, 2, "one value"},
 	} {
@@ -81,7 +81,7 @@ func (p *port) tryVerdicts(t *testing.T, s system) {
 	}
 }
 
-// elsewhere is a policy of images that nobody has here.
+// elsewhere is a policy for images that no manifest here has.
 const elsewhere = `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: elsewhere}
@@ -198,7 +198,7 @@ func (p *port) trySecure(t *testing.T, s system, with map[string]string, handler
 	}
 }
 
-// tryOutputs looks at what the action leaves for the steps after it.
+// tryOutputs checks the outputs that the action leaves for later steps.
 func (p *port) tryOutputs(t *testing.T) {
 	j := newJob(t)
 	j.write(t, "deploy/web.yaml", pod(p.bare))

@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// tryDocumentation runs what docs/ci.md shows, where everything is signed, and where
-// what is deployed is not.
+// tryDocumentation runs the commands of docs/ci.md, once with all images signed, and once
+// with an unsigned one.
 func (p *port) tryDocumentation(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(p.root, "docs", "ci.md"))
 	check(t, err)

@@ -116,7 +116,7 @@ func (j *job) run(t *testing.T, shell []string, script string) (status int, said
 	return command.ProcessState.ExitCode(), string(output)
 }
 
-// action is what is used of action.yml.
+// action is the part of action.yml that is used here.
 type action struct {
 	Inputs map[string]struct {
 		Default string `json:"default"`
@@ -176,7 +176,7 @@ func (p *port) action(t *testing.T, j *job, with map[string]string) (status int,
 	return j.run(t, []string{"bash", "--noprofile", "--norc", "-e", "-o", "pipefail"}, step.Run)
 }
 
-// template is what is used of the GitLab template.
+// template is the part of the GitLab template that is used here.
 type template struct {
 	Spec struct {
 		Inputs map[string]struct {

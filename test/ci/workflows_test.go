@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// workflow is what is used of a workflow.
+// workflow is the part of a workflow that is used here.
 type workflow struct {
 	Permissions map[string]string `json:"permissions"`
 	Jobs        map[string]struct {
@@ -66,8 +66,8 @@ func TestActionlint(t *testing.T) {
 	}
 }
 
-// TestWorkflowsArePinned: actions are named by commit with their version beside it, no
-// expression stands in a script, and a token may do what its job says and no more.
+// TestWorkflowsArePinned: actions are pinned by commit with a version comment, no
+// expression is in a script, and a token has only the permissions of its job.
 func TestWorkflowsArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^\s*- uses: [a-z-]+/[a-z-]+@[0-9a-f]{40} # v[0-9]+\.[0-9]+\.[0-9]+$`)
 	for file, text := range workflows(t) {
@@ -227,7 +227,7 @@ func TestReleaseVerifiesBeforeItTags(t *testing.T) {
 		for _, step := range []string{"publish.sh push", "publish.sh sign", "publish.sh checksums", "publish.sh promote", "gh release create"} {
 			at := strings.Index(text, step)
 			if at < last {
-				t.Errorf("%q stands at %d, before what it rests on (%d)", step, at, last)
+				t.Errorf("%q stands at %d, before the step that it needs (%d)", step, at, last)
 			}
 			last = at
 		}

@@ -22,9 +22,9 @@ func (s *scene) comesOfOne(p *played, who string) bool {
 	return explainedApart(p, alone, who)
 }
 
-// explainedApart: a refusal of ours is explained if one change alone brings it up, and a
-// row says why; a yes of ours if we accept each alone, and so does the other one, or a row
-// says why not.
+// explainedApart: a refusal of ours is explained if one change alone causes it, and a
+// row gives the reason; an acceptance of ours if we accept each alone, and so does the other
+// one, or a row gives the reason.
 func explainedApart(p *played, alone []*played, who string) bool {
 	differs := func(q *played) bool { return q.mine.Accepted != q.theirs[who].Accepted }
 	if !p.mine.Accepted {

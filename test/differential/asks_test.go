@@ -15,10 +15,10 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 )
 
-// Whom a question believes.
+// The trusted signers of a question.
 const (
 	byKey        = "the key"
-	byStranger   = "a stranger's key"
+	byStranger   = "another key"
 	byLeaf       = "the certificate's key"
 	byIdentity   = "the identity"
 	byExpression = "an expression for the identity"
@@ -54,7 +54,7 @@ func wrongSignersOf(r *recipe) []string {
 	}
 }
 
-// flags are what both sides are told in the same words.
+// flags are the arguments that both sides get in the same words.
 func (s *scene) flags() []string {
 	q := s.recipe.Ask
 	var flags []string
@@ -62,7 +62,7 @@ func (s *scene) flags() []string {
 	case byKey:
 		flags = []string{"--key", s.file("key.pem", s.key("the signer").PublicPEM())}
 	case byStranger:
-		flags = []string{"--key", s.file("key.pem", s.key("a stranger").PublicPEM())}
+		flags = []string{"--key", s.file("key.pem", s.key("another").PublicPEM())}
 	case byLeaf:
 		flags = []string{"--key", s.file("key.pem", s.leaf.PublicPEM())}
 	case byExpression:
@@ -135,7 +135,7 @@ func (s *scene) attestationAsked() string {
 	return ""
 }
 
-// asCosign are the arguments of cosign, of either version, and what it needs in its
+// asCosign are the arguments of cosign, of either version, and its
 // environment.
 func (s *scene) asCosign(name, image string) (args, env []string) {
 	args = []string{"verify"}
@@ -175,7 +175,7 @@ func (s *scene) root() []byte {
 		n.who = other
 	case f == "a critical attribute" || f == "an attribute" || len(s.recipe.Oddities) > 0:
 		return s.penman().root
-	case f == "a signer whose time is over":
+	case f == "a signer with an expired certificate":
 		n.who = over
 	case f == "a signer of today alone":
 		n.who = alone

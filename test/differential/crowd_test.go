@@ -31,8 +31,8 @@ var algorithms = map[string]verifytest.Algorithm{
 	"rsa2048": verifytest.RSA2048, "rsa3072": verifytest.RSA3072, "ed25519": verifytest.Ed25519,
 }
 
-// hash is what a signature is over: SHA-256 unless the question says otherwise, but in a
-// bundle by a certificate what belongs to its key (zero).
+// hash is the hash of a signature: SHA-256 unless the question has another one, but in a
+// bundle by a certificate the one that belongs to its key (zero).
 func (r *recipe) hash() crypto.Hash {
 	switch {
 	case r.Key == "ed25519", r.Format == bundles && r.Certified:
@@ -52,17 +52,17 @@ func (r *recipe) hashName() string {
 	return "sha512"
 }
 
-// crowd is everybody who takes part in more than one case.
+// crowd has the signers and programs of more than one case.
 type crowd struct {
 	seed     uint64
 	registry *registrytest.Server
 	judges   judges
 	folder   string
-	kept     map[string]any // keys and notaries, by what they are
+	kept     map[string]any // keys and notaries, by name
 	made     map[string]*printed
 }
 
-// seeded is a number for a name, so that whoever is made for it is made alike in every
+// seeded is a number for a name, so that the signer of this name is the same in every
 // run of a seed, in whatever order.
 func (c *crowd) seeded(name string) uint64 {
 	h := fnv.New64a()
@@ -84,7 +84,7 @@ func keep[T any](s *scene, name string, once func() (T, error)) T {
 	return made
 }
 
-// key is the signer's or a stranger's.
+// key is the signer's or another one.
 func (s *scene) key(whose string) *verifytest.Signer {
 	o := verifytest.KeyOptions{Algorithm: algorithms[s.recipe.Key], Hash: s.recipe.hash()}
 	return keep(s, fmt.Sprint("key of ", whose, o), func() (*verifytest.Signer, error) { return verifytest.KeySigner(o) })
@@ -113,8 +113,8 @@ type penman struct {
 	root   []byte
 }
 
-// penman is a signer whose certificate a Sigstore's authority issued: notation asks for
-// no more than the use.
+// penman is a signer with a certificate of a Sigstore's authority: notation requires
+// only the usage.
 func (s *scene) penman() *penman {
 	return keep(s, "penman "+s.recipe.Key, func() (*penman, error) {
 		sigstore, err := verifytest.New(verifytest.Options{Name: "penman"})

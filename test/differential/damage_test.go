@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sheet is a manifest that says something about an image, and what it carries.
+// sheet is a manifest about an image, and its content.
 type sheet struct {
 	// suffix of cosign's tag; without one it refers to the image.
 	suffix       string
@@ -60,14 +60,14 @@ func (p *page) set(place string, content []byte) {
 	}
 }
 
-// otherTypes are media types that somebody may take for the right one.
+// otherTypes are media types that might be mistaken for the right one.
 var otherTypes = []string{
 	"application/json", "application/vnd.dev.cosign.simplesigning.v1+json", "application/vnd.dsse.envelope.v1+json", "application/vnd.in-toto+json",
 	"application/vnd.dev.sigstore.bundle.v0.3+json", "application/vnd.dev.sigstore.bundle+json;version=0.2", "application/vnd.dev.sigstore.bundle+json;version=0.3",
 	"application/jose+json", "application/cose", "application/octet-stream", "application/vnd.oci.image.layer.v1.tar",
 }
 
-// damage makes one change to the first page of a sheet, and says which.
+// damage makes one change to the first page of a sheet, and returns its name.
 func (s *scene) damage(of *sheet, c change) string {
 	random := rand.New(rand.NewPCG(c.At, 1))
 	mine := &of.pages[0]
@@ -78,7 +78,7 @@ func (s *scene) damage(of *sheet, c change) string {
 		}
 		which := random.IntN(2)
 		if s.recipe.Ask.Moved {
-			which = 1 // what is said of the other image is what is asked for
+			which = 1 // the evidence for the other image is requested
 		}
 		donor := s.donor(which)
 		inner := change{What: c.What, Where: inside, At: random.Uint64()}

@@ -96,7 +96,7 @@ func (s *tally) count(p *played) {
 		}
 		agree = false
 		if p.untold[who] {
-			return // an error, and told
+			return // an error, and reported
 		}
 	}
 	switch {
@@ -143,9 +143,9 @@ func (s *scene) judge(replay string) *played {
 		switch {
 		case !p.untold[who]:
 		case p.mine.Accepted:
-			say("WE ACCEPT WHAT %s REFUSES, and no row of the table says why", who)
+			say("WE ACCEPT WHAT %s REFUSES, and no row of the table has a reason", who)
 		default:
-			say("we refuse what %s accepts, and no row of the table says why", who)
+			say("we refuse what %s accepts, and no row of the table has a reason", who)
 		}
 		if s.recipe.isPlain() && !theirs.Accepted {
 			say("nothing is wrong, and %s refuses", who)
@@ -153,7 +153,7 @@ func (s *scene) judge(replay string) *played {
 	}
 	switch {
 	case s.recipe.wrongly() && p.mine.Accepted:
-		say("WE ACCEPT WHAT WAS ASKED FOR WRONGLY")
+		say("WE ACCEPT A WRONG QUESTION")
 	case s.recipe.isPlain() && !p.mine.Accepted:
 		say("nothing is wrong, and we refuse")
 	}
@@ -187,7 +187,7 @@ func (s *scene) ask(image string) *played {
 	return p
 }
 
-// judges are who knows the format, beside us.
+// judges are the other programs that read the format.
 func (r *recipe) judges() []string {
 	if r.Format.isNotation() {
 		return []string{notation}
@@ -195,7 +195,7 @@ func (r *recipe) judges() []string {
 	return []string{cosign2, cosign3}
 }
 
-// String writes the case and what everybody said.
+// String writes the case and all answers.
 func (p *played) String() string {
 	text := fmt.Sprintf("  %s\n  did %q\n  quaymaster %.600s\n", p.recipe, p.did, p.mine)
 	for who, theirs := range p.theirs {

@@ -1,12 +1,12 @@
 // Package differential asks: is there an image that cosign or notation refuses
 // and that we accept?
 //
-// Cases are drawn at random: how an image is signed, by whom, with which log
-// entries and timestamps, what is damaged or exchanged afterwards, and what is
-// asked. Each goes to cosign 2, cosign 3 or notation, and to quaymaster. Where we
-// accept what one of them refuses, a row of a table says why that is right; where
-// we refuse what they accept, a row says so, with our reason code. A row whose
-// example no longer shows the difference fails.
+// Cases are drawn at random: the form and signer of an image's signature, its log
+// entries and timestamps, the damage or exchange afterwards, and the
+// question. Each goes to cosign 2, cosign 3 or notation, and to quaymaster. Where we
+// accept an image that one of them refuses, a row of a table gives the reason; where
+// we refuse one that they accept, a row does so, with our reason code. A row with an
+// example that no longer shows the difference fails.
 //
 // A case is known by two numbers, which a failure prints:
 //

@@ -17,7 +17,7 @@ type edit struct {
 	root   *node
 	path   string
 	at     *node
-	// donor is the same of somebody else, or of another image; may be nil.
+	// donor is the same of another signer, or of another image; may be nil.
 	donor *node
 }
 
@@ -276,7 +276,7 @@ func inLines(content []byte) string {
 	return text[:8] + "\n" + text[8:] + "\n"
 }
 
-// looseEnd sets bits of the last letter that stand for nothing.
+// looseEnd sets unused bits of the last letter.
 func looseEnd(content []byte) string {
 	text := []byte(base64.StdEncoding.EncodeToString(content))
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -309,7 +309,7 @@ func (e *edit) within() bool {
 	return true
 }
 
-// applyTree makes one change in a document, and says which; "" if none was possible.
+// applyTree makes one change in a document, and returns its name; "" if none was possible.
 func applyTree(c change, root, donor *node) string {
 	all := treeEdits()
 	random := rand.New(rand.NewPCG(c.At, 0))

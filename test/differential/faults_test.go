@@ -34,8 +34,8 @@ func (m *making) stamp() *verifytest.Stamp {
 	return &m.claim.Stamps[0]
 }
 
-// fault is one thing that somebody does wrong, or in another way than usual, while
-// signing. What comes out is genuine.
+// fault is one mistake, or one unusual step, in
+// signing. The result is genuine.
 type fault struct {
 	fits func(r *recipe) bool
 	do   func(m *making)
@@ -170,13 +170,13 @@ func moreStamps(another func(m *making) verifytest.Stamp) func(*making) {
 func contentFaults() map[string]fault {
 	sigstores := func(r *recipe) bool { return !r.Format.isNotation() }
 	return map[string]fault{
-		"a signature over something else":  {sigstores, func(m *making) { m.claim.WrongSignature = true }},
-		"no signatures":                    {enveloped, func(m *making) { m.claim.NoSignatures = true }},
-		"a second signature by a stranger": {enveloped, func(m *making) { m.claim.CoSigner = m.at.stranger }},
-		"a bundle of version 0.1":          {bundled, func(m *making) { m.claim.Version = "0.1" }},
-		"a bundle of version 0.2":          {bundled, func(m *making) { m.claim.Version = "0.2" }},
-		"another payload type":             {enveloped, func(m *making) { m.claim.PayloadType = "application/json" }},
-		"a payload type in capitals":       {enveloped, func(m *making) { m.claim.PayloadType = "application/vnd.in-toto+JSON" }},
+		"a signature over something else":   {sigstores, func(m *making) { m.claim.WrongSignature = true }},
+		"no signatures":                     {enveloped, func(m *making) { m.claim.NoSignatures = true }},
+		"a second signature by another key": {enveloped, func(m *making) { m.claim.CoSigner = m.at.stranger }},
+		"a bundle of version 0.1":           {bundled, func(m *making) { m.claim.Version = "0.1" }},
+		"a bundle of version 0.2":           {bundled, func(m *making) { m.claim.Version = "0.2" }},
+		"another payload type":              {enveloped, func(m *making) { m.claim.PayloadType = "application/json" }},
+		"a payload type in capitals":        {enveloped, func(m *making) { m.claim.PayloadType = "application/vnd.in-toto+JSON" }},
 		"a message in place of an envelope": {func(r *recipe) bool {
 			return bundled(r) && r.Key != "ed25519" && !r.Attests && r.Log != "rekor with intoto"
 		}, func(m *making) {
@@ -193,16 +193,16 @@ func notationFaults() map[string]fault {
 		"a critical attribute": {notated, func(m *making) {
 			m.notation.attribute = &signature.Attribute{Key: "com.example.rule", Critical: true, Value: "x"}
 		}},
-		"an attribute":                      {notated, func(m *making) { m.notation.attribute = &signature.Attribute{Key: "com.example.rule", Value: "x"} }},
-		"a notation over something else":    {notated, func(m *making) { m.notation.WrongSignature = true }},
-		"a payload of another type":         {notated, func(m *making) { m.notation.PayloadType = "application/json" }},
-		"a signing authority":               {notated, func(m *making) { m.notation.SigningAuthority = true }},
-		"a signer whose time is over":       {notated, func(m *making) { m.notation.who, m.notation.Time = over, m.at.now.AddDate(-1, 0, 0) }},
-		"a signer of today alone":           {notated, func(m *making) { m.notation.who = alone }},
-		"a target of another size":          {notated, func(m *making) { m.notation.Target.Size++ }},
-		"a target of another type":          {notated, func(m *making) { m.notation.Target.MediaType = "application/vnd.oci.image.index.v1+json" }},
-		"a timestamp beside notation":       {notated, func(m *making) { m.notation.TSA = m.at.home.TSA }},
-		"a wrong timestamp beside notation": {notated, func(m *making) { m.notation.TSA, m.notation.OtherTimestamp = m.at.home.TSA, true }},
+		"an attribute":                         {notated, func(m *making) { m.notation.attribute = &signature.Attribute{Key: "com.example.rule", Value: "x"} }},
+		"a notation over something else":       {notated, func(m *making) { m.notation.WrongSignature = true }},
+		"a payload of another type":            {notated, func(m *making) { m.notation.PayloadType = "application/json" }},
+		"a signing authority":                  {notated, func(m *making) { m.notation.SigningAuthority = true }},
+		"a signer with an expired certificate": {notated, func(m *making) { m.notation.who, m.notation.Time = over, m.at.now.AddDate(-1, 0, 0) }},
+		"a signer of today alone":              {notated, func(m *making) { m.notation.who = alone }},
+		"a target of another size":             {notated, func(m *making) { m.notation.Target.Size++ }},
+		"a target of another type":             {notated, func(m *making) { m.notation.Target.MediaType = "application/vnd.oci.image.index.v1+json" }},
+		"a timestamp beside notation":          {notated, func(m *making) { m.notation.TSA = m.at.home.TSA }},
+		"a wrong timestamp beside notation":    {notated, func(m *making) { m.notation.TSA, m.notation.OtherTimestamp = m.at.home.TSA, true }},
 	}
 }
 

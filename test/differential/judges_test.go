@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// Who signs and who judges.
+// The names of the signers and judges.
 const (
 	ours     = "quaymaster"
 	cosign2  = peers.Cosign2
@@ -29,7 +29,7 @@ const (
 // patience is for one answer.
 const patience = 30 * time.Second
 
-// answer is what a judge says.
+// answer is the answer of a judge.
 type answer struct {
 	Accepted bool
 	Said     string
@@ -43,7 +43,7 @@ func (a answer) String() string {
 	return "refuses: " + a.Said
 }
 
-// judges are everybody who is asked.
+// judges are all programs.
 type judges map[string]*peers.Program
 
 func newJudges(t *testing.T) judges {
@@ -74,7 +74,7 @@ func (j judges) cosign(ctx context.Context, name string, args, env []string) ans
 	return answer{Accepted: err == nil, Said: said}
 }
 
-// ask asks quaymaster for its record. Status 3, could not look, is no yes.
+// ask asks quaymaster for its record. Status 3, an error, is no acceptance.
 func (j judges) ask(ctx context.Context, args []string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

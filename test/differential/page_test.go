@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// tables plays the example of each row: a difference that is no longer there, or that
-// nobody gives a reason for, has no place in a table.
+// tables plays the example of each row: a difference that no longer exists, or
+// has no reason, has no place in a table.
 func (c *crowd) tables(t *testing.T) {
 	for name, table := range map[string][]difference{"accepted": exceptions(), "refused": stricter()} {
 		for i, row := range table {
@@ -26,7 +26,7 @@ func (c *crowd) tables(t *testing.T) {
 	}
 }
 
-// shows holds that a row's examples show its difference with each of whom it names.
+// shows holds that a row's examples show its difference with each program that it names.
 func (c *crowd) shows(t *testing.T, name string, row *difference) {
 	shown := map[string]bool{}
 	for n, example := range append([]recipe{row.Example}, row.Others...) {
@@ -105,6 +105,6 @@ func TestPage(t *testing.T) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what the tables say; run: go test ./differential -run TestPage -update (%v)", path, err)
+		t.Errorf("%s differs from the tables; run: go test ./differential -run TestPage -update (%v)", path, err)
 	}
 }

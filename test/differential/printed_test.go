@@ -23,7 +23,7 @@ const password = "ahoy"
 func (r *recipe) asWritten() {
 	r.Certified, r.Log, r.Stamped = false, "none", false
 	// cosign signs with the digest that belongs to the key, and verifies with another one
-	// unless it is told.
+	// without a flag.
 	r.OtherHash = isWide(r.Key)
 	if r.Key == "ed25519" {
 		r.Key = keyKinds[0] // cosign writes attestations by such keys that it cannot verify itself
@@ -33,7 +33,7 @@ func (r *recipe) asWritten() {
 	}
 }
 
-// printed has the program sign an image, and takes what it wrote.
+// printed has the program sign an image, and takes its output.
 func (s *scene) printed(image registrytest.Descriptor) *sheet {
 	s.t.Helper()
 	r := s.recipe

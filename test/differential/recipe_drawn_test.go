@@ -81,7 +81,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestTree holds that a document that nobody changes stays what it is.
+// TestTree holds that an unchanged document is written as it was read.
 func TestTree(t *testing.T) {
 	const text = `{"b":"<&>","a":1,"a":[true,null,{"c":1.50}],"d":{}}`
 	tree, err := parse([]byte(text))

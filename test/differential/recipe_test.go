@@ -26,11 +26,11 @@ var (
 	logs       = []string{"rekor", "none", "rekor2", "rekor with intoto"}
 )
 
-// recipe says how a case is made and what is asked. It is all that a case depends on,
+// recipe has the making of a case and its question. A case depends on nothing else,
 // but for keys, signatures and the time.
 type recipe struct {
 	Format format
-	// Writer is who signed: our own signers, or the program of this name.
+	// Writer is the signer: our own code, or the program of this name.
 	Writer string
 	// Attests: a statement with a predicate, and no signature.
 	Attests bool
@@ -42,12 +42,12 @@ type recipe struct {
 	Log       string
 	Stamped   bool
 	Annotated bool
-	// Fault is what the signer or the log did wrong, by its name in faults.
+	// Fault is the mistake of the signer or the log, by its name in faults.
 	Fault string
-	// Oddities are of the document before it was signed, Damages of what is stored,
+	// Oddities are of the document before it was signed, Damages of the stored one,
 	// and Bent of the manifest that carries it.
 	Oddities, Damages, Bent []change
-	// Beside is a second signature: whose, by its name in companions.
+	// Beside is a second signature, by its name in companions.
 	Beside string
 	Ask    question
 }
@@ -59,9 +59,9 @@ type change struct {
 	At          uint64
 }
 
-// question is what is asked.
+// question is the request to the judges.
 type question struct {
-	// By is whom to believe, by its name in signersAsked.
+	// By is the trusted signer, by its name in signersAsked.
 	By string
 	// Moved: about another image than the one that was signed.
 	Moved bool
@@ -168,8 +168,8 @@ func draw(random *rand.Rand) *recipe {
 // hold, or accept the signature beside it, depending on which it comes to first.
 func (r *recipe) endsInPanic() bool { return r.Format == tags && r.Ask.Stamps }
 
-// byHand reports whether a notation signature is one that only a penman signs: then the
-// usual notaries are strangers.
+// byHand reports whether a notation signature is one that only a penman makes: then the
+// usual notaries are not trusted.
 func (r *recipe) byHand() bool {
 	return r.Format.isNotation() && (len(r.Oddities) > 0 || r.Fault != "")
 }
@@ -198,7 +198,7 @@ func (r *recipe) drawSigstore(random *rand.Rand) {
 	r.keep()
 }
 
-// keep drops what the formats and logs do not have.
+// keep drops the parts that the formats and logs do not have.
 func (r *recipe) keep() {
 	if r.Certified && r.Key == "rsa3072" {
 		r.Key = "rsa2048" // every certificate has a key of its own, and these take a second
@@ -231,9 +231,9 @@ func (r *recipe) drawQuestion(random *rand.Rand) {
 		OtherHash: r.OtherHash,
 	}
 	if r.Log == "rekor2" && r.Certified {
-		r.Stamped = true // or nobody knows when
+		r.Stamped = true // or the time is unknown
 	}
-	// cosign is told to look at a timestamp where it is the only proof of the time.
+	// cosign has a flag to use a timestamp where it is the only proof of the time.
 	q.Stamps = r.Certified && r.Stamped && (q.IgnoreLog || r.Log == "rekor2")
 	if r.Attests {
 		q.Attestation = "own"
@@ -250,7 +250,7 @@ func (r *recipe) drawQuestion(random *rand.Rand) {
 	r.Ask = q
 }
 
-// askWrongly asks for something else than what was signed.
+// askWrongly asks for something other than the signed content.
 func (r *recipe) askWrongly(random *rand.Rand, q *question) {
 	switch random.IntN(8) {
 	case 0, 1:

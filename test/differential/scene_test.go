@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// Predicate types: what was attested, and what else may be asked for.
+// Predicate types: the attested one, and another one to ask for.
 const (
 	scanType  = "https://example.com/scan/v1"
 	otherType = "https://example.com/other/v1"
@@ -39,8 +39,8 @@ type scene struct {
 	manifest      []byte // of the image
 
 	donors [2]*page
-	did    []string // what the changes came to
-	stored [][]byte // for whoever has to look into a failure
+	did    []string // the changes as made
+	stored [][]byte // for the analysis of a failure
 	files  []string
 }
 
@@ -55,7 +55,7 @@ func newScene(t *testing.T, c *crowd, name string, r *recipe) *scene {
 	s.foreign, err = verifytest.New(verifytest.Options{Name: "foreign"})
 	s.check(err)
 	if !r.Format.isNotation() {
-		s.stranger = s.key("a stranger")
+		s.stranger = s.key("another")
 	}
 	content := name
 	if r.Writer != ours {
@@ -99,7 +99,7 @@ func (s *scene) play() string {
 	return s.registry.Host() + "/" + s.repository + "@" + about.Digest
 }
 
-// sign writes what the recipe's signer says of an image: with its faults, or as it
+// sign writes the recipe's evidence about an image: with its faults, or as it
 // should be.
 func (s *scene) sign(image registrytest.Descriptor, faulty bool) *sheet {
 	s.t.Helper()
@@ -134,7 +134,7 @@ func target(of registrytest.Descriptor) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: of.MediaType, Digest: digest.Digest(of.Digest), Size: of.Size}
 }
 
-// logs says what travels along.
+// logs adds the log entries and timestamps.
 func (s *scene) logs(m *making) {
 	switch s.recipe.Log {
 	case "none":
@@ -192,7 +192,7 @@ func (s *scene) signer(m *making, mine bool) *verifytest.Signer {
 	return signer
 }
 
-// document is what is signed, as JSON.
+// document is the signed document, as JSON.
 func (s *scene) document(image registrytest.Descriptor, faulty bool) []byte {
 	s.t.Helper()
 	annotations := map[string]any{annotationName: annotationValue}
@@ -262,8 +262,8 @@ func (s *scene) oddDonor() *node {
 	return tree
 }
 
-// donor is what else there is to take parts of: the same signer's about the other
-// image, or a stranger's about this one.
+// donor is another page to take parts of: the same signer's about the other
+// image, or another signer's about this one.
 func (s *scene) donor(which int) *page {
 	s.t.Helper()
 	if s.donors[which] == nil {
@@ -274,21 +274,21 @@ func (s *scene) donor(which int) *page {
 		other.recipe, other.did = &plain, nil
 		if which == 1 {
 			other.home, image = s.foreign, s.image
-			other.crowd = s.strangers()
+			other.crowd = s.others()
 		}
 		s.donors[which] = &other.sign(image, false).pages[0]
 	}
 	return s.donors[which]
 }
 
-// strangers is a crowd whose keys are all others.
-func (s *scene) strangers() *crowd {
+// others is a crowd with other keys.
+func (s *scene) others() *crowd {
 	c := *s.crowd
 	c.seed++
-	kept, ok := s.kept["strangers"].(map[string]any)
+	kept, ok := s.kept["others"].(map[string]any)
 	if !ok {
 		kept = map[string]any{}
-		s.kept["strangers"] = kept
+		s.kept["others"] = kept
 	}
 	c.kept = kept
 	return &c

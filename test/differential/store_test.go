@@ -21,7 +21,7 @@ func (s *scene) companion(sheets []*sheet) []*sheet {
 	switch s.recipe.Beside {
 	case "a good one":
 		second = s.sign(s.image, false).pages[0]
-	case "a stranger's":
+	case "one by another signer":
 		second = *s.donor(1)
 	case ofAnother:
 		second = *s.donor(0)
@@ -40,7 +40,7 @@ func (s *scene) companion(sheets []*sheet) []*sheet {
 }
 
 // companions are the names of what can lie beside.
-var companions = []string{"a good one", "a stranger's", ofAnother, "junk", "itself"}
+var companions = []string{"a good one", "one by another signer", ofAnother, "junk", "itself"}
 
 const ofAnother = "one of another image"
 
@@ -109,7 +109,7 @@ func (s *scene) manifestOf(about registrytest.Descriptor, of *sheet) []byte {
 func (s *scene) file(name string, content []byte) string {
 	s.t.Helper()
 	path := filepath.Join(s.folder, fmt.Sprintf("%s-%s", strings.ReplaceAll(s.name, "/", "-"), name))
-	if !slices.Contains(s.files, path) { // else somebody may be reading it
+	if !slices.Contains(s.files, path) { // else a process may be reading it
 		s.check(os.WriteFile(path, content, 0o600))
 		s.files = append(s.files, path)
 	}

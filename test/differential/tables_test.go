@@ -11,24 +11,24 @@ type played struct {
 	did    []string
 	mine   answer
 	theirs map[string]answer
-	untold map[string]bool // who says something else for no reason that a table gives
+	untold map[string]bool // programs with another answer and without a row
 }
 
 // difference is a row of a table: a way in which we and another one answer differently,
 // and why.
 type difference struct {
-	// What is asked or lies there, and Why we say what we say; for the page, too.
+	// What is the question or the stored content, and Why we differ; for the page, too.
 	What, Why string
-	// Who says something else than we do.
+	// Who are the programs with another answer.
 	Who []string
 	// Code is our reason, where we refuse; empty in the table of what we accept.
 	Code string
-	// Says is part of what the one who refuses says; of several, one.
+	// Says is part of the message of the one that refuses; of several, one.
 	Says []string
 	// When narrows it further; nil does not.
 	When func(p *played) bool
 	// Example must still show the difference with each of Who that it asks; Others are
-	// for those whom it does not ask.
+	// for those that it does not ask.
 	Example recipe
 	Others  []recipe
 }
@@ -53,7 +53,7 @@ const (
 	stampAt     = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// noBundle is what cosign says where it can read none of the referrers as a bundle:
+// noBundle is cosign's message where it can read none of the referrers as a bundle:
 // cosign 2, and cosign 3 of signatures and of attestations.
 func noBundle() []string {
 	return []string{"no valid bundles exist in registry", "no signatures found", "no matching attestations: \nerror during"}
@@ -63,7 +63,7 @@ func either() []string { return []string{cosign2, cosign3} }
 
 func everybody() []string { return []string{cosign2, cosign3, notation} }
 
-// explained returns the row that explains why one of them says something else.
+// explained returns the row that explains another program's different answer.
 func explained(p *played, who string) *difference {
 	for _, table := range [][]difference{exceptions(), stricter()} {
 		for _, row := range table {
@@ -217,7 +217,7 @@ func inEvidence() []difference {
 	}
 }
 
-// besides is what of a manifest says nothing of what the manifest carries.
+// besides are the manifest's fields without meaning for its content.
 var besides = []string{"schemaVersion", "config*", "artifactType", "annotations*", "subject.mediaType", "subject.size"}
 
 // stricter are what we refuse and one of them accepts.
@@ -255,10 +255,16 @@ func strictAnswers() []difference {
 			Example: signedBy(tags, bent("null", "layers.0.mediaType")),
 		},
 		{
-			What: "a manifest with another media type than the registry's header",
+			What: "a manifest at cosign's tag with another media type than the registry's header",
 			Why:  "a registry that contradicts itself has not answered",
-			Who:  everybody(), Code: "contradiction", Says: []string{"the answer contradicts itself"}, When: bentAt("mediaType"),
+			Who:  either(), Code: "contradiction", Says: []string{"the answer contradicts itself"}, When: and(isFormat(tags), bentAt("mediaType")),
 			Example: signedBy(tags, bent("other capitals", "mediaType")),
+		},
+		{
+			What: "a referrer's manifest with another media type than the registry's header",
+			Why:  "two readers could interpret it differently; the digest shows that it was pushed so",
+			Who:  everybody(), Code: "malformed", Says: []string{"the answer contradicts itself"}, When: and(not(isFormat(tags)), bentAt("mediaType")),
+			Example: signedBy(bundles, bent("other capitals", "mediaType")),
 			Others:  []recipe{signedBy(jws, bent("other capitals", "mediaType"))},
 		},
 		{
@@ -286,7 +292,7 @@ func strictAnswers() []difference {
 	}
 }
 
-// strictDocuments: what was signed is read strictly.
+// strictDocuments: signed documents are read strictly.
 func strictDocuments() []difference {
 	return []difference{
 		{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// touch is one change that was made: what was done, and where.
+// touch is one change: its kind, and its place.
 type touch struct{ what, where string }
 
 // asTouch reads what applyTree and damage say of a change: "null at config.digest",
@@ -42,15 +42,15 @@ func (p *played) touches(fits func(touch) bool) bool {
 	return some
 }
 
-// bentAt holds where the manifest was changed at some places, and nothing else was. A
-// place that ends with a star stands for all that begin so.
+// bentAt holds where the manifest was changed at some places, and at no others. A
+// place that ends with a star matches all that begin so.
 func bentAt(places ...string) func(*played) bool {
 	return func(p *played) bool {
 		return len(p.recipe.Bent) > 0 && p.touches(func(t touch) bool { return isAt(t.where, places) })
 	}
 }
 
-// damagedAt holds where what is stored was changed at some places alone.
+// damagedAt holds where the stored content was changed at some places alone.
 func damagedAt(places ...string) func(*played) bool {
 	return func(p *played) bool {
 		return len(p.recipe.Damages) > 0 && p.touches(func(t touch) bool { return isAt(t.where, places) })
@@ -168,7 +168,7 @@ func TestTouch(t *testing.T) {
 		{"another place", []string{"null at layers.0.digest"}, false},
 		{"one that begins with the name of a place", []string{"null at schemaVersionOfOurs"}, false},
 		{"the second elsewhere", []string{"null at config.digest", "null at layers"}, false},
-		{"the same name within what is stored", []string{"body > null at config.digest"}, false},
+		{"the same name within the stored content", []string{"body > null at config.digest"}, false},
 		{"nothing was changed", []string{""}, false},
 	} {
 		bent.did = row.did

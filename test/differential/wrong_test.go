@@ -34,7 +34,7 @@ func (c *crowd) wrong(t *testing.T) {
 	}
 }
 
-// wrongly are changes of what is asked; the first changes nothing.
+// wrongly are changes of the question; the first changes nothing.
 func wrongly(f format, attests bool) []func(*recipe) {
 	all := []func(*recipe){func(*recipe) {}, func(r *recipe) { r.Ask.Moved = true }}
 	good := ordinary(f, attests)

@@ -11,12 +11,12 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers/notary"
 )
 
-// way is a signer and how quaymaster is told whom to believe.
+// way is a signer and quaymaster's flags to trust it.
 type way struct {
 	name string
-	sign func(t *testing.T, h *harbour, image string)
-	// trust are the flags that name the signer, distrust those that name a
-	// stranger, and wrong is the code for the latter.
+	sign func(t *testing.T, h *privateRegistry, image string)
+	// trust are the flags that name the signer, distrust those that name another
+	// one, and wrong is the code for the latter.
 	trust, distrust []string
 	wrong           string
 	format          string // of the proof
@@ -28,20 +28,20 @@ type way struct {
 func ways(c *crew) []way {
 	key := func(name string) []string { return []string{"--key", c.file(name + ".pub"), "--insecure-ignore-tlog"} }
 	ca := func(name string) []string { return []string{"--notation-cert", c.file(name + ".pem")} }
-	byNotation := func(mediaType string) func(*testing.T, *harbour, string) {
-		return func(t *testing.T, h *harbour, image string) { notarize(t, c.notary, h.host, image, mediaType) }
+	byNotation := func(mediaType string) func(*testing.T, *privateRegistry, string) {
+		return func(t *testing.T, h *privateRegistry, image string) { notarize(t, c.notary, h.host, image, mediaType) }
 	}
 	const notationType = "application/vnd.cncf.notary.signature"
 	return []way{
 		{
 			name: "cosign 2 tag", trust: key("signer"), distrust: key("stranger"), wrong: "wrong-key", format: "cosign",
-			sign: func(t *testing.T, h *harbour, image string) {
+			sign: func(t *testing.T, h *privateRegistry, image string) {
 				c.cosign2.With(h.login).Must(t, "sign", "--key", c.file("signer.key"), "--tlog-upload=false", "--new-bundle-format=false", image)
 			},
 		},
 		{
 			name: "cosign 3 bundle", trust: key("signer"), distrust: key("stranger"), wrong: "wrong-key", format: "bundle",
-			sign: func(t *testing.T, h *harbour, image string) {
+			sign: func(t *testing.T, h *privateRegistry, image string) {
 				c.cosign3.With(h.login).Must(t, "sign", "--key", c.file("signer.key"), "--use-signing-config=false", "--tlog-upload=false", image)
 			},
 			referrer: "application/vnd.dev.sigstore.bundle.v0.3+json",
@@ -60,7 +60,7 @@ func ways(c *crew) []way {
 // TestPrivateRegistries musters the programs once, for that takes a while.
 func TestPrivateRegistries(t *testing.T) {
 	c := muster(t)
-	for _, kind := range harbours {
+	for _, kind := range privateRegistries {
 		t.Run(kind.name, func(t *testing.T) {
 			h := kind.open(t, c)
 			bare := h.push(t, "app", "bare")
@@ -75,7 +75,7 @@ func TestPrivateRegistries(t *testing.T) {
 }
 
 // tryWay has an image signed one way, and asks about it, for better and worse.
-func (h *harbour) tryWay(t *testing.T, w way, bare string) {
+func (h *privateRegistry) tryWay(t *testing.T, w way, bare string) {
 	signed := h.push(t, "app", strings.ReplaceAll(strings.ToLower(w.name), " ", "-"))
 	w.sign(t, h, signed)
 	if w.referrer == "" {
@@ -118,20 +118,20 @@ func (v *verdict) expect(t *testing.T, status int, codes ...string) {
 		t.Errorf("exit status %d and %q, want %d and %q:\n%s", v.status, v.codes(), status, codes, v.said)
 	}
 	if !slices.Contains(codes, "unsigned") && strings.Contains(v.said, "unsigned") {
-		t.Errorf("it is called unsigned, which nobody saw:\n%s", v.said)
+		t.Errorf("it is called unsigned, without a result that shows it:\n%s", v.said)
 	}
 }
 
 // checkCalls holds quaymaster to the scheme that the registry asked for: where
 // there is a token server, the registry never sees the password.
-func (h *harbour) checkCalls(t *testing.T, calls []call) {
+func (h *privateRegistry) checkCalls(t *testing.T, calls []call) {
 	t.Helper()
 	scheme := "Basic"
 	if h.office != nil {
 		scheme = "Bearer"
 	}
 	if len(calls) == 0 {
-		t.Error("nobody came")
+		t.Error("no requests")
 	}
 	for _, c := range calls {
 		if got := c.scheme(); got != "" && got != scheme {
@@ -144,12 +144,12 @@ func (h *harbour) checkCalls(t *testing.T, calls []call) {
 			t.Errorf("%s: answered %d; this registry was to have no referrers API", c.request, c.status)
 		}
 		if !strings.HasPrefix(c.request, "GET ") && !strings.HasPrefix(c.request, "HEAD ") {
-			t.Errorf("%s: whoever verifies only reads", c.request)
+			t.Errorf("%s: verification only reads", c.request)
 		}
 	}
 }
 
-// carriesPassword says whether any header holds it, as it is or as Basic has it.
+// carriesPassword reports whether any header has it, as it is or as in Basic.
 func (c call) carriesPassword() bool {
 	_, secret, _ := (&http.Request{Header: c.header}).BasicAuth()
 	for _, values := range c.header {
@@ -180,7 +180,7 @@ func (c *crew) tryFaults(t *testing.T) {
 		{"a token of another issuer", fault{change: func(c *claims) { c.Issuer = "another office" }}, 3, "access-refused"},
 		{"a token that has expired", fault{change: func(c *claims) { c.Expiry = c.IssuedAt - int64(leeway.Seconds()) }}, 3, "access-refused"},
 		{"a token that is not valid yet", fault{change: func(c *claims) { c.NotBefore = c.IssuedAt + int64(leeway.Seconds()) }}, 3, "access-refused"},
-		{"a token signed by a stranger", fault{forger: newPapers(t, jose.ES256)}, 3, "access-refused"},
+		{"a token signed by another key", fault{forger: newSigningKey(t, jose.ES256)}, 3, "access-refused"},
 		{"a token server that refuses", fault{status: http.StatusForbidden}, 3, "access-refused"},
 		{"a token server that is out of order", fault{status: http.StatusInternalServerError}, 3, "registry-unavailable"},
 		{"a token server under repair", fault{status: http.StatusServiceUnavailable}, 3, "registry-unavailable"},
@@ -193,7 +193,7 @@ func (c *crew) tryFaults(t *testing.T) {
 			v.expect(t, row.status, row.code)
 			h.checkCalls(t, h.gangway.take())
 			if len(h.office.petitions()) == 0 {
-				t.Error("nobody asked for a token")
+				t.Error("no token was requested")
 			}
 		})
 	}
@@ -246,9 +246,9 @@ func (c *crew) tryCounting(t *testing.T) {
 	}
 }
 
-// checkChallenges wants a challenge before the token only: what is asked at
-// once, while nobody has the token, may meet one each, and never a second.
-func (h *harbour) checkChallenges(t *testing.T, calls []call) {
+// checkChallenges wants a challenge before the token only: concurrent requests
+// without a token may meet one each, and never a second.
+func (h *privateRegistry) checkChallenges(t *testing.T, calls []call) {
 	t.Helper()
 	challenges, tokens := map[string]int{}, 0
 	for _, c := range calls {
@@ -262,8 +262,8 @@ func (h *harbour) checkChallenges(t *testing.T, calls []call) {
 				t.Errorf("%s: a good token was refused", c.request)
 			}
 		case "":
-			// distribution answers for an endpoint that it does not know
-			// before it asks who is there.
+			// distribution answers for an unknown endpoint
+			// before it authenticates the client.
 			if c.status != http.StatusUnauthorized && !strings.Contains(c.request, "/referrers/") {
 				t.Errorf("%s: answered %d without a token", c.request, c.status)
 			}
@@ -275,12 +275,12 @@ func (h *harbour) checkChallenges(t *testing.T, calls []call) {
 		}
 	}
 	if len(challenges) == 0 || tokens == 0 {
-		t.Errorf("%d challenges and %d answered ones: nobody was asked for a token", len(challenges), tokens)
+		t.Errorf("%d challenges and %d answered ones: no token was required", len(challenges), tokens)
 	}
 	t.Logf("%d requests, %d challenges", len(calls), len(challenges))
 }
 
-// tryNoOffice closes the token server: nobody could look.
+// tryNoOffice closes the token server: the images cannot be verified.
 func (c *crew) tryNoOffice(t *testing.T) {
 	h := openTokens(t, c, jose.ES256)
 	bare, signed := h.push(t, "app", "bare"), h.push(t, "app", "signed")
@@ -293,7 +293,7 @@ func (c *crew) tryNoOffice(t *testing.T) {
 		v := h.ask(t, h.login, append(slices.Clone(w.trust), image)...)
 		v.expect(t, 3, "registry-unavailable")
 		if address := strings.TrimPrefix(h.office.server.URL, "http://"); !strings.Contains(v.record, address) {
-			t.Errorf("it is not said who is down, %s:\n%s", address, v.said)
+			t.Errorf("the record does not name the server that is down, %s:\n%s", address, v.said)
 		}
 	}
 	h.checkCalls(t, h.gangway.take())

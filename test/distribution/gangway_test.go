@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// gangway stands before a registry and writes down who comes with what.
+// gangway is a proxy of a registry and records its requests.
 type gangway struct {
 	server *httptest.Server
 

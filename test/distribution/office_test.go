@@ -25,16 +25,16 @@ import (
 
 const (
 	service = "quay"
-	issuer  = "harbour office"
+	issuer  = "privateRegistry office"
 	// leeway is more than the minute that distribution grants to clocks.
 	leeway = 2 * time.Minute
 )
 
-// office is a token server. It gives whoever knows the password what they ask
-// for, and anybody else a token that is good for nothing.
+// office is a token server. It returns the requested token in exchange for the
+// password, and otherwise a token without access.
 type office struct {
 	server *httptest.Server
-	papers *papers
+	key    *signingKey
 
 	mu    sync.Mutex
 	asked []petition
@@ -48,11 +48,11 @@ type petition struct {
 	secret  bool // it carried the right password
 }
 
-// fault changes what the office answers: its tokens or, if it has a status, all.
+// fault changes the office's answers: its tokens or, if it has a status, all.
 type fault struct {
 	status int
 	change func(*claims)
-	forger *papers // signs in place of the office
+	forger *signingKey // signs in place of the office
 }
 
 // claims are those of distribution's token.
@@ -75,7 +75,7 @@ type access struct {
 
 func openOffice(t *testing.T, algorithm jose.SignatureAlgorithm) *office {
 	t.Helper()
-	o := &office{papers: newPapers(t, algorithm)}
+	o := &office{key: newSigningKey(t, algorithm)}
 	o.server = httptest.NewServer(o)
 	t.Cleanup(o.server.Close)
 	return o
@@ -89,7 +89,7 @@ func (o *office) host() string {
 
 func (o *office) realm() string { return "http://" + o.host() + "/token" }
 
-// set makes the office answer so from now on, and forgets what it was asked.
+// set makes the office answer so from now on, and clears its record of requests.
 func (o *office) set(f fault) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,23 +158,23 @@ func (o *office) token(p petition, f fault) (string, error) {
 	if f.change != nil {
 		f.change(&c)
 	}
-	by := o.papers
+	by := o.key
 	if f.forger != nil {
 		by = f.forger
 	}
 	return by.sign(c)
 }
 
-// papers are a key and its certificate, for signing tokens.
-type papers struct {
+// signingKey is a key and its certificate, for signing tokens.
+type signingKey struct {
 	algorithm   jose.SignatureAlgorithm
 	key         crypto.Signer
 	certificate *x509.Certificate
 }
 
-func newPapers(t *testing.T, algorithm jose.SignatureAlgorithm) *papers {
+func newSigningKey(t *testing.T, algorithm jose.SignatureAlgorithm) *signingKey {
 	t.Helper()
-	p := &papers{algorithm: algorithm}
+	p := &signingKey{algorithm: algorithm}
 	var err error
 	if algorithm == jose.RS256 {
 		p.key, err = rsa.GenerateKey(rand.Reader, 2048)
@@ -195,11 +195,11 @@ func newPapers(t *testing.T, algorithm jose.SignatureAlgorithm) *papers {
 }
 
 // pem is distribution's rootcertbundle.
-func (p *papers) pem() []byte {
+func (p *signingKey) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.certificate.Raw})
 }
 
-func (p *papers) sign(c claims) (string, error) {
+func (p *signingKey) sign(c claims) (string, error) {
 	payload, err := json.Marshal(c)
 	if err != nil {
 		return "", err

@@ -20,10 +20,10 @@ func TestSummaries(t *testing.T) {
 	root := c.write(t, "root.json", []byte(`{"mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`))
 	for _, kind := range []struct {
 		name string
-		open func() *harbour
+		open func() *privateRegistry
 	}{
-		{"basic authentication", func() *harbour { return openBasic(t, c) }},
-		{"tokens", func() *harbour { return openTokens(t, c, jose.ES256) }},
+		{"basic authentication", func() *privateRegistry { return openBasic(t, c) }},
+		{"tokens", func() *privateRegistry { return openTokens(t, c, jose.ES256) }},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			h := kind.open()
@@ -66,9 +66,9 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// checkPushed: what was sent is a few writes, with the credential that the registry asked
-// for and nothing else.
-func (h *harbour) checkPushed(t *testing.T, calls []call) {
+// checkPushed: the push is a few writes, with the credential that the registry requires
+// and nothing else.
+func (h *privateRegistry) checkPushed(t *testing.T, calls []call) {
 	t.Helper()
 	writes := 0
 	for _, c := range calls {

@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestFlags holds what any page calls quaymaster with against what it has.
+// TestFlags compares the flags of quaymaster on each page with those of the program.
 func TestFlags(t *testing.T) {
 	site := load(t)
 	program, err := docs.NewProgram(site.Pages["docs/cli.md"])
@@ -56,14 +56,14 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// maxNotRun bounds the blocks that nobody runs: they need what no test has.
+// maxNotRun bounds the blocks that no test runs: they need an environment that no test has.
 const maxNotRun = 18
 
 // commands are how a line of code begins that is meant to be typed.
 var commands = regexp.MustCompile(`(?m)^(\$ )?(bin/)?(quaymaster|kubectl|helm|cosign|crane|notation|kustomize|curl|docker|skopeo|openssl|make|go|git|jq) `)
 
-// TestEveryBlockIsRun is the inventory of what the documentation tells people to type:
-// a block is run with its page, by another test, or by nobody for a reason.
+// TestEveryBlockIsRun is the inventory of the commands in the documentation: a block is run
+// with its page, by another test, or has a reason why it is not.
 func TestEveryBlockIsRun(t *testing.T) {
 	site := load(t)
 	declared := tests(t)
@@ -90,13 +90,13 @@ func TestEveryBlockIsRun(t *testing.T) {
 				notRun++
 				t.Logf("%s:%d: not run: %s", name, b.Line, b.NotRun)
 			case isConsole && !ran:
-				t.Errorf("%s:%d: nobody runs the page: add it to Pages", name, b.Line)
+				t.Errorf("%s:%d: no test runs the page: add it to Pages", name, b.Line)
 			case isConsole:
 				if _, err := docs.Commands(b); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			case commands.MatchString(b.Text):
-				t.Errorf("%s:%d: these are commands: make it a console block, or say who runs it", name, b.Line)
+				t.Errorf("%s:%d: these are commands: make it a console block, or name the test that runs it", name, b.Line)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// derived are figures of docs/sizing.md that nobody measured: what they follow from.
+// derived are figures of docs/sizing.md that are not measured, and their derivation.
 func derived() map[string]string {
 	return map[string]string{
 		"256 MiB": "the chart's limit", "5 %": "100 pods a second, of 0.54 ms each",

@@ -5,11 +5,11 @@ import (
 	"regexp"
 )
 
-// figure is a number with a unit that somebody measured, or a range of them.
+// figure is a measured number with a unit, or a range of them.
 var figure = regexp.MustCompile(`\d[\d.,]*(?: to \d[\d.,]*)? (?:bytes|kB|MB|GB|KiB|MiB|GiB|µs|ms|s|seconds|times)\b|\d[\d.,]* %`)
 
-// Figures returns the figures of a page that another one does not have, as mistakes whose
-// What is the figure, and how many it looked for.
+// Figures returns the figures of a page that another one does not have, as mistakes with the
+// figure as What, and the number of figures that it compared.
 func Figures(copied, measured *Page) (missing []Mistake, found int) {
 	there := map[string]bool{}
 	for _, f := range figure.FindAll(measured.source, -1) {

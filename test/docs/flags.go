@@ -44,7 +44,7 @@ func NewProgram(page *Page) (*Program, error) {
 	return p, nil
 }
 
-// Unknown returns what the code of a page calls quaymaster with, and the program does
+// Unknown returns the commands and flags of quaymaster in a page's code that the program does
 // not have.
 func (p *Program) Unknown(page *Page) []Mistake {
 	var unknown []Mistake

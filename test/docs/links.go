@@ -17,7 +17,7 @@ type Site struct {
 	Pages    map[string]*Page
 }
 
-// skipped are folders that hold no documentation: what is built, and what tests compare with.
+// skipped are folders without documentation: build results and golden files.
 func skipped(name string) bool {
 	return name == "bin" || name == "testdata" || name == "node_modules" || name != "." && strings.HasPrefix(name, ".")
 }
@@ -62,7 +62,7 @@ func (s *Site) Names() []string {
 }
 
 // target splits a link of a page into a file below the checkout and an anchor; outside
-// says that it leads elsewhere.
+// reports a link that leads elsewhere.
 func target(page, link string) (file, anchor string, outside bool, err error) {
 	u, err := url.Parse(link)
 	if err != nil {

@@ -37,8 +37,8 @@ type Block struct {
 	// Language that stands beside the fence; empty without one.
 	Language string
 	Text     string
-	// RunBy names the test that runs the block in place of the page's own run, and
-	// NotRun says why nobody does.
+	// RunBy names the test that runs the block in place of the page's own run, and NotRun is
+	// the reason why no test does.
 	RunBy, NotRun string
 }
 
@@ -48,7 +48,8 @@ type Link struct {
 	Target string
 }
 
-// note is a comment that says who runs the block below it.
+// note is a comment that names the test that runs the block below it, or the reason why none
+// does.
 var note = regexp.MustCompile(`(?s)^\s*<!--\s*(run by|not run:)\s+(.+?)\s*-->\s*$`)
 
 func markdown() goldmark.Markdown {

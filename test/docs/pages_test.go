@@ -54,7 +54,7 @@ func programs(t *testing.T) string {
 	return folder
 }
 
-// machine is where a page runs: a folder, registries, and who is known there.
+// machine is the environment of a page: a folder, registries and identities.
 func machine(t *testing.T, programs, page string) docs.Shell {
 	t.Helper()
 	folder := t.TempDir()
@@ -67,7 +67,7 @@ func machine(t *testing.T, programs, page string) docs.Shell {
 		"HOME=" + folder, "DOCKER_CONFIG=" + folder, "XDG_CACHE_HOME=" + folder, "XDG_CONFIG_HOME=" + filepath.Join(folder, ".config"),
 		"PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"COSIGN_PASSWORD=", "COSIGN_YES=true", "NO_COLOR=1",
-		// Loopback needs no proxy; whoever wants more fails at once.
+		// Loopback needs no proxy; other connections fail at once.
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "NO_PROXY=127.0.0.1",
 		"CHECKOUT=" + checkout(t),
 	}
@@ -81,9 +81,9 @@ func machine(t *testing.T, programs, page string) docs.Shell {
 	return shell
 }
 
-// sigstore starts a registry with images that a workflow signed under a Sigstore of
-// their own, since nobody can ask the public one here, and leaves what that Sigstore is
-// known by in a folder.
+// sigstore starts a registry with images that a workflow signed under a Sigstore of their
+// own, since tests cannot use the public one, and writes the trusted root of that Sigstore to
+// a folder.
 func sigstore(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})

@@ -51,7 +51,7 @@ a cloud -->
 		t.Errorf("blocks %+v, want %+v", p.Blocks, want)
 	}
 	if _, err := docs.Parse("docs/page.md", []byte("<!-- note run: typing error -->\n```console\n$ true\n```\n")); err == nil {
-		t.Error("a comment that nobody understands is taken")
+		t.Error("an unknown comment is accepted")
 	}
 }
 
@@ -125,22 +125,22 @@ func TestShell(t *testing.T) {
 		reason, text string
 		line         int // of the mistake; 0 for none
 	}{
-		{"what is shown is printed", "$ echo one; false\none\n$ echo $?\n1\n", 0},
-		{"a comment says how it ends", "$ false # exit status 1\n", 0},
-		{"a comment says how it ends, and it ends well", "$ true # exit status 1\n", 3},
-		{"it fails in another way than the page says", "$ (exit 2)\n$ echo $?\n1\n", 3},
-		{"what is piped fails", "$ false | cat\n", 3},
-		{"nobody reads what is piped", "$ yes | head -1\ny\n", 0},
+		{"the output matches", "$ echo one; false\none\n$ echo $?\n1\n", 0},
+		{"a comment with the exit status", "$ false # exit status 1\n", 0},
+		{"a comment with another exit status", "$ true # exit status 1\n", 3},
+		{"another status than on the page", "$ (exit 2)\n$ echo $?\n1\n", 3},
+		{"a part of a pipe fails", "$ false | cat\n", 3},
+		{"a pipe without a reader", "$ yes | head -1\ny\n", 0},
 		{"something else is printed", "$ true\n$ echo one\ntwo\n", 4},
 		{"it fails, and the page does not show that", "$ true\n$ false\n", 4},
-		{"it fails, and the page shows merely what it prints", "$ cat absent\ncat: ...: No such file or directory\n", 3},
+		{"it fails, and the page has the output without the status", "$ cat absent\ncat: ...: No such file or directory\n", 3},
 		{"it fails, and the page shows all of that", "$ cat absent # exit status 1\ncat: ...: No such file or directory\n", 0},
 		{"names are other ones here", "$ echo registry.example/app $PORT\nregistry.example/app 5000\n", 0},
 		{"a server goes on", "$ sleep 1000 &\n$ echo one\none\n", 0},
 		{"the shell ends", "$ exit 0\n", 3},
 		{"it cannot be read", "$ echo )\n", 3},
 		{"one command sees the file of another", "$ cat > f <<'EOF'\n$HOME\nEOF\n$ cat f\n$HOME\n", 0},
-		{"what is given", "$ echo $GIVEN\nyes\n", 0},
+		{"a variable of the commands before the page", "$ echo $GIVEN\nyes\n", 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestShell(t *testing.T) {
 	}
 }
 
-func TestShellGoesOnOnceWhatFollowsIsDone(t *testing.T) {
+func TestShellWaitsForAfter(t *testing.T) {
 	folder := t.TempDir()
 	shell := docs.Shell{Folder: folder, Env: []string{"PATH=" + os.Getenv("PATH")}, After: func(_ context.Context, command string) error {
 		if command == "install" {

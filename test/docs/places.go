@@ -29,12 +29,12 @@ func Pages() map[string]Place {
 	}
 }
 
-// Other says who runs the commands of a page that has no place here: a test of its own,
-// or nobody, for a reason. Flags are compared all the same.
+// Other names the test that runs the commands of a page that has no place here, or is the
+// reason why no test does. Flags are compared all the same.
 type Other struct{ RunBy, NotRun string }
 
-// Others are the pages of others, and those whose commands need what no test has. A
-// comment before a block says it for a block alone.
+// Others are the pages of other tests, and those with commands that need an environment that no
+// test has. A comment before a block has the same meaning for that block alone.
 func Others() map[string]Other {
 	return map[string]Other{
 		"docs/break-glass.md":             {RunBy: "TestBreakGlass"},
@@ -43,13 +43,13 @@ func Others() map[string]Other {
 		"docs/compare.md":                 {RunBy: "TestCompare"},
 		"docs/from-cluster.md":            {RunBy: "TestFromCluster"},
 		"docs/gateway.md":                 {NotRun: "a server in the foreground; installing is run for docs/start.md"},
-		"docs/mirrors.md":                 {NotRun: "Docker Hub and ECR; the commands that ask nobody are run by TestMirrorsPage"},
+		"docs/mirrors.md":                 {NotRun: "Docker Hub and ECR; the commands without a registry are run by TestMirrorsPage"},
 		"docs/node.md":                    {NotRun: "a node's own containerd"},
 		"docs/offline.md":                 {RunBy: "TestOfflineDocumentation"},
 		"docs/engineering/performance.md": {NotRun: "benchmarks"},
 		"docs/release.md":                 {NotRun: "publishes a release"},
 		"docs/policy-guard.md":            {RunBy: "TestGuard"},
-		"docs/rate-limits.md":             {RunBy: "TestRegistrySaysSlowDown"},
+		"docs/rate-limits.md":             {RunBy: "TestRegistryReturns429"},
 		"docs/roles.md":                   {NotRun: "a server in the foreground"},
 		"docs/testing-policies.md":        {RunBy: "TestDocumentation"},
 		"docs/vsa.md":                     {RunBy: "TestSummaryPage"},

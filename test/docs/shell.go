@@ -32,18 +32,18 @@ type Shell struct {
 	Folder string
 	// Env is their whole environment.
 	Env []string
-	// Names are what pages write and what stands for it here, as registry.example
-	// and a host on loopback. They are changed in commands, and back in output.
+	// Names are the names on pages and their replacements here, as registry.example and a
+	// host on loopback. They are changed in commands, and back in output.
 	Names map[string]string
 	// Calls are changed in commands alone: another way to call the same program.
 	Calls map[string]string
-	// Before are commands that no page shows, for what it takes as given.
+	// Before are commands that no page shows, for the page's assumptions.
 	Before string
-	// After is called after each command that did what it should; it may be nil.
+	// After is called after each successful command; it may be nil.
 	After func(ctx context.Context, command string) error
 }
 
-// Mistake is what is not as a page says.
+// Mistake is a difference from a page.
 type Mistake struct {
 	Page string
 	Line int
@@ -52,8 +52,8 @@ type Mistake struct {
 
 func (m Mistake) Error() string { return fmt.Sprintf("%s:%d: %s", m.Page, m.Line, m.What) }
 
-// Run runs the commands of a page one after another in one bash, and ends with the
-// first that does not do what the page says: those after it may rest on it.
+// Run runs the commands of a page one after another in one bash, and ends with the first that
+// differs from the page: those after it may depend on it.
 func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pageTimeout, fmt.Errorf("the page took longer than %s", pageTimeout))
 	defer cancel()
@@ -75,7 +75,7 @@ func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
 		case err != nil:
 			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%s: %v (%v)", c.Text, said, err, context.Cause(ctx))}
 		case !c.exits(statuses):
-			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%sexit status %v, and the page says %d", c.Text, said, statuses, c.Status)}
+			return Mistake{page, c.Line, fmt.Sprintf("$ %s\n%sexit status %v, the page has %d", c.Text, said, statuses, c.Status)}
 		case !c.Prints(said):
 			return Mistake{page, c.Line, fmt.Sprintf("$ %s\nprints\n%sand the page shows\n%s\n", c.Text, said, strings.Join(c.Output, "\n"))}
 		}
@@ -91,8 +91,8 @@ func (s Shell) Run(ctx context.Context, page string, commands []Command) error {
 	return nil
 }
 
-// exits says whether a command ended as the page says: its last part with that status,
-// and those that are piped into it well, or for want of a reader (SIGPIPE).
+// exits reports whether a command ended as on the page: its last part with that status, and
+// those that are piped into it with 0, or with SIGPIPE.
 func (c Command) exits(statuses []int) bool {
 	const unread = 128 + int(syscall.SIGPIPE)
 	last := len(statuses) - 1
@@ -114,7 +114,7 @@ func (s Shell) script(commands []Command) string {
 	return b.String()
 }
 
-// here writes a command with the names that stand for the page's.
+// here replaces the page's names in a command.
 func (s Shell) here(command string) string {
 	for _, names := range []map[string]string{s.Names, s.Calls} {
 		for _, name := range longestFirst(names, func(k, _ string) string { return k }) {
@@ -124,7 +124,7 @@ func (s Shell) here(command string) string {
 	return command
 }
 
-// written turns output back into what the page would show.
+// written replaces the names in output by the page's.
 func (s Shell) written(output string) string {
 	for _, name := range longestFirst(s.Names, func(_, v string) string { return v }) {
 		output = strings.ReplaceAll(output, s.Names[name], name)

@@ -60,7 +60,8 @@ func (s *Site) buildPage(folder string, p *Page, done map[string]bool) error {
 	return write(folder, asHTML(p.Path), framed(p.Title, body.String()))
 }
 
-// built returns the link of a page as the built one has it, and copies what is no page.
+// built returns the link of a page as the built one has it, and copies files that are no
+// pages.
 func (s *Site) built(folder, page, link string, done map[string]bool) (string, error) {
 	file, _, outside, err := target(page, link)
 	if err != nil || outside || strings.HasPrefix(link, "#") {

@@ -15,8 +15,8 @@ type Command struct {
 	Text string
 	// Output as the page shows it; empty if it shows none.
 	Output []string
-	// Status with which it must exit: what a comment at its end says, as in
-	// "false # exit status 1", or what "echo $?" prints behind it, else 0.
+	// Status with which it must exit: that of a comment at its end, as in "false # exit
+	// status 1", or that of "echo $?" behind it, else 0.
 	Status int
 }
 
@@ -68,7 +68,7 @@ func Commands(b Block) ([]Command, error) {
 	return commands, nil
 }
 
-// expect reads the status that the page says of a command.
+// expect reads the page's status of a command.
 func (c *Command) expect(next []Command) error {
 	said := status.FindStringSubmatch(c.Text)
 	if said == nil && len(next) > 0 && next[0].Text == "echo $?" && len(next[0].Output) > 0 {
@@ -85,13 +85,13 @@ func (c *Command) expect(next []Command) error {
 	return nil
 }
 
-// unfinished says whether a command goes on with the next line.
+// unfinished reports whether a command continues on the next line.
 func unfinished(line string) bool {
 	line = strings.TrimRight(line, " ")
 	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|") || strings.HasSuffix(line, "&&")
 }
 
-// quoted says whether a text ends within quotes, as bash reads it.
+// quoted reports whether a text ends within quotes, as bash reads it.
 func quoted(text string) bool {
 	var in, before rune
 	escaped, comment := false, false
@@ -119,7 +119,7 @@ func quoted(text string) bool {
 
 const elision = "..."
 
-// Prints says whether got is what the page shows. Empty lines at the end of either, and
+// Prints reports whether got is the output on the page. Empty lines at the end of either, and
 // spaces at the end of lines, do not count.
 func (c Command) Prints(got string) bool {
 	if len(c.Output) == 0 {

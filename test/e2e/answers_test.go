@@ -11,17 +11,17 @@ import (
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestAnswers: who asks, and who watches, is told what a person needs to know.
+// TestAnswers: clients and watchers receive the answers that users need.
 func TestAnswers(t *testing.T) {
 	s := guard(t, "answers", gateway.Configuration{})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	policy := harbour.Policy{
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	policy := env.Policy{
 		Name: "answers", Namespaces: []string{"answers", "answers-eased"},
 		Spec: map[string]any{"validationFailureActionOverrides": []any{map[string]any{"action": "Audit", "namespaces": []any{"answers-eased"}}}},
 		Rule: map[string]any{"failureAction": nil},
@@ -38,7 +38,7 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 		if strings.Contains(err.Error(), signed.Name) {
-			t.Errorf("the denial speaks of the signed image: %v", err)
+			t.Errorf("the denial names the signed image: %v", err)
 		}
 	})
 	t.Run("an override eases one namespace", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAnswers(t *testing.T) {
 		_, err := s.create(t, pod("bare", bare.Name))
 		denied(t, "the namespace without one", err, "unsigned")
 	})
-	t.Run("a namespaced policy speaks of its namespace", s.tryNamespaced)
+	t.Run("a namespaced policy applies to its namespace", s.tryNamespaced)
 	t.Run("a tag that stays", s.tryUnpinned)
 	t.Run("audit", func(t *testing.T) { s.tryAudit(t, bare.Name, signed.Name) })
 }
@@ -57,8 +57,8 @@ func TestAnswers(t *testing.T) {
 // tryNamespaced: a Policy holds in its own namespace and in no other.
 func (s *scene) tryNamespaced(t *testing.T) {
 	inside, outside := s.in(t, "answers-inside"), s.in(t, "answers-outside")
-	bare := s.harbour.Unsigned("shop/namespaced", "1.0")
-	text, err := s.harbour.YAML(harbour.Policy{Name: "inside"})
+	bare := s.env.Unsigned("shop/namespaced", "1.0")
+	text, err := s.env.YAML(env.Policy{Name: "inside"})
 	must(t, err)
 	text = strings.Replace(text, "kind: ClusterPolicy", "kind: Policy", 1)
 	s.put(t, strings.Replace(text, "name: inside", "name: inside\n  namespace: answers-inside", 1))
@@ -76,10 +76,10 @@ func (s *scene) tryNamespaced(t *testing.T) {
 // was written.
 func (s *scene) tryUnpinned(t *testing.T) {
 	unpinned := s.in(t, "answers-unpinned")
-	signed, err := s.harbour.Signed("shop/unpinned", "1.0")
+	signed, err := s.env.Signed("shop/unpinned", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/unpinned-bare", "1.0")
-	text, err := s.harbour.YAML(harbour.Policy{Name: "unpinned", Namespaces: []string{unpinned.namespace}, Rule: audited()})
+	bare := s.env.Unsigned("shop/unpinned-bare", "1.0")
+	text, err := s.env.YAML(env.Policy{Name: "unpinned", Namespaces: []string{unpinned.namespace}, Rule: audited()})
 	must(t, err)
 	s.put(t, text)
 	eventually(t, func(ctx context.Context) error {
@@ -97,8 +97,8 @@ func (s *scene) tryUnpinned(t *testing.T) {
 	}
 }
 
-// tryAudit: what is audited is told to its owners; who asks is told only where
-// the policy says so.
+// tryAudit: an audited violation is reported to the object's owners; the client is warned
+// only where the policy sets it.
 func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 	client, heard := s.listening(t)
 	pods := client.CoreV1().Pods(s.namespace)
@@ -111,7 +111,7 @@ func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 		{"warn of an unsigned image", "warned", "Audit", bare, map[string]any{"emitWarning": true}, true, true},
 		{"warn of a signed image", "fine", "Audit", signed, map[string]any{"emitWarning": true, "background": false}, false, false},
 	} {
-		text, err := s.harbour.YAML(harbour.Policy{Name: "answers", Namespaces: []string{s.namespace}, Action: row.action, Spec: row.spec, Rule: map[string]any{"mutateDigest": false, "verifyDigest": false}})
+		text, err := s.env.YAML(env.Policy{Name: "answers", Namespaces: []string{s.namespace}, Action: row.action, Spec: row.spec, Rule: map[string]any{"mutateDigest": false, "verifyDigest": false}})
 		must(t, err)
 		s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 		_, err = pods.Create(t.Context(), pod(row.name, row.image), meta.CreateOptions{})
@@ -127,7 +127,7 @@ func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 		}
 		lines := s.verdicts(t, "validate", row.name)
 		if len(lines) != 1 || lines[0]["result"] != "allow" || (lines[0]["warning"] == "unsigned") != row.noted {
-			t.Errorf("%s: the log says %v, want one line, that warns: %t", row.reason, lines, row.noted)
+			t.Errorf("%s: the log has %v, want one line, that warns: %t", row.reason, lines, row.noted)
 		}
 	}
 	// Events are written in the order in which they are recorded, so that the
@@ -136,9 +136,9 @@ func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 	must(t, err)
 	about := map[string]string{}
 	eventually(t, func(ctx context.Context) error {
-		events, err := s.told(ctx, s.namespace)
+		events, err := s.eventsIn(ctx, s.namespace)
 		for _, e := range events {
-			if e.Regarding.Name != "bare" { // refused before, and told in the same namespace
+			if e.Regarding.Name != "bare" { // refused before, with an event in the same namespace
 				about[e.Regarding.Name] = e.Reason + " " + e.Note
 			}
 		}

@@ -13,14 +13,14 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// apiPath is where programs ask, and audience whom their tokens are for.
+// apiPath is the endpoint for programs, and audience that of their tokens.
 const apiPath, audience = "/api/v1/verify", "quaymaster"
 
-// verdictList is what is read of the record.
+// verdictList has the fields of the record that tests read.
 type verdictList struct {
 	Kind  string `json:"kind"`
 	Items []struct {
@@ -63,7 +63,7 @@ func TestAPI(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Endpoints.API = gateway.API{TokenReview: true, Users: []string{"system:serviceaccount:api:ci"}}
 	s := guard(t, "api", c)
-	s.enforce(t, harbour.Policy{Name: "api", Namespaces: []string{s.namespace}})
+	s.enforce(t, env.Policy{Name: "api", Namespaces: []string{s.namespace}})
 	s.account(t, "ci")
 	s.account(t, "other")
 	token := func(name string, audiences ...string) string {
@@ -72,15 +72,15 @@ func TestAPI(t *testing.T) {
 		return made
 	}
 	ci := token("ci", audience)
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	asking := func(image string) string { return fmt.Sprintf(`{"images":[%q],"namespace":%q}`, image, s.namespace) }
 	endpoint := s.caller(t, s.gateway)
 
-	t.Run("before it may ask whose a token is", func(t *testing.T) {
+	t.Run("before it may review tokens", func(t *testing.T) {
 		if status, _, text := endpoint.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusServiceUnavailable || !strings.Contains(text, "indeterminate") {
-			t.Errorf("got %d %s, want 503: nobody could look", status, text)
+			t.Errorf("got %d %s, want 503: the token could not be reviewed", status, text)
 		}
 	})
 	must(t, s.plane.AllowTokenReview(t.Context()))
@@ -97,13 +97,13 @@ func TestAPI(t *testing.T) {
 		status               int
 		answer, says         string
 	}{
-		{"a signed image", ci, signed.Name, 200, "allow", harbour.Pinned(signed)},
+		{"a signed image", ci, signed.Name, 200, "allow", env.Pinned(signed)},
 		{"an unsigned image", ci, bare.Name, 200, "deny", "unsigned"},
 		{"garbage", "garbage", signed.Name, 401, "", "unauthenticated"},
 		{"no token", "", signed.Name, 401, "", "unauthenticated"},
 		{"a token with its end changed", ci[:len(ci)-8] + "AAAAAAAA", signed.Name, 401, "", "unauthenticated"},
 		{"a token that is for the API server", token("ci"), signed.Name, 401, "", "unauthenticated"},
-		{"a token for somebody else", token("ci", "elsewhere"), signed.Name, 401, "", "unauthenticated"},
+		{"a token for another audience", token("ci", "elsewhere"), signed.Name, 401, "", "unauthenticated"},
 		{"another account", token("other", audience), signed.Name, 403, "", "forbidden"},
 	} {
 		status, said, text := endpoint.verify(t, row.token, "application/json", asking(row.image))

@@ -14,20 +14,19 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestApply: whoever writes the same manifest again, as a dry run or for good,
-// finds that nothing changes.
+// TestApply: applying the same manifest again, as a dry run or for good, changes nothing.
 func TestApply(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Ages.Tag = "1ms" // no memory of a tag makes anything here cheap
 	s := guard(t, "apply", c)
-	s.enforce(t, harbour.Policy{Name: "apply", Namespaces: []string{"apply"}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.enforce(t, env.Policy{Name: "apply", Namespaces: []string{"apply"}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	t.Run("a dry run answers the same and leaves nothing", func(t *testing.T) { s.dryRuns(t, signed.Name, bare.Name) })
 	t.Run("another manager finds no difference", func(t *testing.T) { s.tryManager(t, bare.Name) })
@@ -53,7 +52,7 @@ func (s *scene) dryRuns(t *testing.T, signed, bare string) {
 	_, err = s.create(t, pod("real-bare", bare))
 	denied(t, "the real one", err, "unsigned")
 	eventually(t, func(ctx context.Context) error {
-		events, err := s.told(ctx, s.namespace)
+		events, err := s.eventsIn(ctx, s.namespace)
 		told := false
 		for _, e := range events {
 			told = told || strings.Contains(e.Note, "apply/real-bare:")
@@ -81,7 +80,7 @@ func manifest(t *testing.T, p *core.Pod) []byte {
 // tryManager: the manifest as it was written means what runs already, also after
 // its tag moved.
 func (s *scene) tryManager(t *testing.T, bare string) {
-	managed, err := s.harbour.Signed("shop/managed", "1.0")
+	managed, err := s.env.Signed("shop/managed", "1.0")
 	must(t, err)
 	pods := s.client.CoreV1().Pods(s.namespace)
 	text := manifest(t, pod("managed", managed.Name))
@@ -99,7 +98,7 @@ func (s *scene) tryManager(t *testing.T, bare string) {
 	}
 	before, err := apply(text, "first", false)
 	must(t, err)
-	s.harbour.Registry.Reset()
+	s.env.Registry.Reset()
 	for _, row := range []struct {
 		reason, manager string
 		trial           bool
@@ -112,7 +111,7 @@ func (s *scene) tryManager(t *testing.T, bare string) {
 		{"after the tag moved to an unsigned image", "second", true},
 	} {
 		if strings.HasPrefix(row.reason, "after the tag") {
-			s.harbour.Unsigned("shop/managed", "1.0")
+			s.env.Unsigned("shop/managed", "1.0")
 		}
 		after, err := apply(text, row.manager, row.trial)
 		must(t, err)
@@ -124,8 +123,8 @@ func (s *scene) tryManager(t *testing.T, bare string) {
 			t.Errorf("%s: it cost %d registry requests", row.reason, n)
 		}
 	}
-	if !slices.Equal(images(before), []string{harbour.Pinned(managed)}) {
-		t.Errorf("the pod has %v, want %s", images(before), harbour.Pinned(managed))
+	if !slices.Equal(images(before), []string{env.Pinned(managed)}) {
+		t.Errorf("the pod has %v, want %s", images(before), env.Pinned(managed))
 	}
 	_, err = s.dryRun(t.Context(), pod("unmanaged", managed.Name))
 	denied(t, "another pod, after the tag moved", err, "unsigned")

@@ -108,7 +108,7 @@ spec:
 	"broken.yaml": "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: broken}\nspec: {rules: [{name: a, mach: {}}]}\n",
 }
 
-// liveObjects are what it is asked about.
+// liveObjects are the objects of the cluster.
 const liveObjects = `
 {apiVersion: v1, kind: ConfigMap, metadata: {name: teams, namespace: applylive-settings}, data: {names: '["shop", "blog"]'}}
 ---
@@ -140,22 +140,22 @@ func TestApplyCluster(t *testing.T) {
 		status            int
 		out, not          string
 	}{
-		{reason: "a ConfigMap of the cluster says who is an owner", arguments: "teams.yaml -n applylive-good", out: "pass: 1, fail: 0, warn: 0, error: 0, skip: 0\n"},
-		{reason: "and who is none", arguments: "teams.yaml -n applylive-bad", status: 1, out: "bad has no owner among", not: "applylive-good"},
+		{reason: "an owner by a ConfigMap of the cluster", arguments: "teams.yaml -n applylive-good", out: "pass: 1, fail: 0, warn: 0, error: 0, skip: 0\n"},
+		{reason: "and none", arguments: "teams.yaml -n applylive-bad", status: 1, out: "bad has no owner among", not: "applylive-good"},
 		{reason: "all namespaces", arguments: "teams.yaml", status: 1, out: "pass: 2, fail: 1,"},
 		{reason: "the API server is called", arguments: "called.yaml -n applylive-good", out: "pass: 1, fail: 0,"},
-		{reason: "and says otherwise", arguments: "called.yaml -n applylive-bad", status: 1, out: "2 in applylive-bad"},
+		{reason: "with another result", arguments: "called.yaml -n applylive-bad", status: 1, out: "2 in applylive-bad"},
 		{reason: "a namespace's labels", arguments: "staged.yaml", out: "pass: 2, fail: 0,", not: "applylive-bad"},
-		{reason: "what is made of it", arguments: "staged.yaml -n applylive-good --mutated -", out: "    stage: production\n"},
+		{reason: "the mutated object", arguments: "staged.yaml -n applylive-good --mutated -", out: "    stage: production\n"},
 		{reason: "an expression looks a ConfigMap up", arguments: "expressions.yaml -n applylive-bad", status: 1, out: "has no owner", not: "applylive-bad/more (cluster): denied"},
 		{reason: "an exception", arguments: "teams.yaml -n applylive-bad -e exception.yaml", out: "exception applylive-bad/spared"},
 		{reason: "an exception for other objects", arguments: "teams.yaml -n applylive-bad -e other-exception.yaml", status: 1, out: "fail: 1,"},
 		{reason: "a value in place of the ConfigMap", arguments: "teams.yaml -n applylive-bad --set teams.data.names=nobody,unused=1", status: 1, out: "among nobody"},
 		{reason: "files beside the cluster", arguments: "teams.yaml -n applylive-good -r local.yaml", out: "pass: 2, fail: 0,"},
-		{reason: "what a policy reads is not there", arguments: "gone.yaml -n applylive-good", status: 3, out: "could not be judged"},
-		{reason: "every kind, with its cost", arguments: "every.yaml", out: "matches every kind of object: it was asked about"},
+		{reason: "what a policy reads is not there", arguments: "gone.yaml -n applylive-good", status: 3, out: "could not be verified"},
+		{reason: "every kind, with its cost", arguments: "every.yaml", out: "matches every kind of object ("},
 		{reason: "JSON", arguments: "teams.yaml -n applylive-bad -o json", status: 1, out: `"result": "deny"`},
-		{reason: "another context, whose user may list nothing", arguments: "teams.yaml --context nobody", status: 2, out: "forbidden"},
+		{reason: "another context without permissions", arguments: "teams.yaml --context nobody", status: 2, out: "forbidden"},
 		{reason: "another kubeconfig", arguments: "teams.yaml --kubeconfig nobody.kubeconfig", status: 2, out: "forbidden"},
 		{reason: "a context that is not there", arguments: "teams.yaml --context none", status: 2, out: `context "none" does not exist`},
 		{reason: "a policy that does not compile", arguments: "broken.yaml", status: 2, out: "mach"},
@@ -170,7 +170,7 @@ func TestApplyCluster(t *testing.T) {
 	}
 }
 
-// applyLive runs the program in a folder, and returns its exit status and what it said.
+// applyLive runs the program in a folder, and returns its exit status and output.
 func applyLive(t *testing.T, folder string, arguments ...string) (int, string) {
 	t.Helper()
 	binary, err := shared.binary()
@@ -184,8 +184,8 @@ func applyLive(t *testing.T, folder string, arguments ...string) (int, string) {
 	return command.ProcessState.ExitCode(), string(said)
 }
 
-// writeContexts writes a kubeconfig with two contexts: the administrator's, which is
-// the current one, and nobody's.
+// writeContexts writes a kubeconfig with two contexts: the administrator's, which is the
+// current one, and that of a user without permissions.
 func writeContexts(file string, p *controlplane.ControlPlane) error {
 	nobody, err := p.User("applylive-nobody")
 	if err != nil {

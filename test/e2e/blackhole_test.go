@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // unanswered is how long a connection is waited for before it counts as never made.
 const unanswered = 300 * time.Millisecond
 
-// blackHole returns an address at which connections are neither made nor refused:
-// somebody listens there whose queue is full, so that the kernel drops what comes.
+// blackHole returns an address at which connections are neither made nor refused: the
+// listener's queue is full, so that the kernel drops packets.
 func blackHole(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -36,7 +36,7 @@ func blackHole(t *testing.T) string {
 		}
 		t.Cleanup(func() { _ = connection.Close() })
 	}
-	t.Skip("the kernel takes connections that nobody accepts")
+	t.Skip("the kernel completes connections beyond the listener's queue")
 	return ""
 }
 
@@ -44,7 +44,7 @@ func blackHole(t *testing.T) string {
 func TestBlackHole(t *testing.T) {
 	m := mirror(t, "black-hole", gateway.Configuration{})
 	address := blackHole(t)
-	m.enforceMirrored(t, harbour.Policy{Name: "black-hole", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "black-hole", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "black-hole", m.entry("shop", map[string]any{
 		"targets": []any{map[string]any{"location": address + "/" + hub}, m.at(m.near)},
 	}), m.entry("probe", nil)))
@@ -68,12 +68,12 @@ func TestBlackHole(t *testing.T) {
 	}
 }
 
-// TestRestingTargetIsNotAskedForEvidence: a target that is known not to answer does
-// not eat the time of a request by its evidence, either: whoever brings an image that
-// is not proved at its source is refused at once.
+// TestRestingTargetIsNotAskedForEvidence: an unresponsive target does not use up the time of
+// a request by its evidence, either: an image without a signature at its source is refused at
+// once.
 func TestRestingTargetIsNotAskedForEvidence(t *testing.T) {
 	m := mirror(t, "resting", gateway.Configuration{})
-	m.enforceMirrored(t, harbour.Policy{Name: "resting", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "resting", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "resting", m.entry("shop", map[string]any{
 		"targets": []any{map[string]any{"location": blackHole(t) + "/" + hub}, m.at(m.near)},
 	}), m.entry("probe", nil)))
@@ -82,7 +82,7 @@ func TestRestingTargetIsNotAskedForEvidence(t *testing.T) {
 	_, err := m.dryRun(t.Context(), pod("resting", image.Name)) // from now on it is known
 	must(t, err)
 	for i := range 2 {
-		bare := m.harbour.Unsigned(fmt.Sprint("shop/bare-", i), "1.0")
+		bare := m.env.Unsigned(fmt.Sprint("shop/bare-", i), "1.0")
 		m.copyTo(t, bare, fmt.Sprint("shop/bare-", i), "1.0", m.near)
 		began := time.Now()
 		_, err := m.dryRun(t.Context(), pod("bare", bare.Name))

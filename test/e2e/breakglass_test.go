@@ -21,10 +21,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 )
 
-// What docs/break-glass.md names.
+// The label and annotations of docs/break-glass.md.
 const (
 	glassLabel  = "quaymaster.dev/break-glass"
 	glassReason = glassLabel + "-reason"
@@ -32,8 +32,8 @@ const (
 	glassBy     = glassLabel + "-by"
 )
 
-// glassRights lets a tenant change namespaces in every way, and somebody on call what
-// docs/break-glass.md says.
+// glassRights lets a tenant change namespaces in every way, and a user on call open them as
+// in docs/break-glass.md.
 const glassRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: tenant}
@@ -65,20 +65,20 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: quaymast
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: on-call}]
 `
 
-// night is a cluster whose gateway is away and refuses everything.
-type night struct {
+// outage is a cluster with a gateway that is down and fails closed.
+type outage struct {
 	*release
 	tenant, onCall *kubernetes.Clientset
 	signed, bare   string
 	log            string // folder of decision logs
 }
 
-// TestBreakGlass: with the gateway down and failing closed, who has the verb, a reason and
-// an end opens a namespace, and nobody else does; the gateway, once it is back, tells of it
-// and closes it, and the scan finds what came in.
+// TestBreakGlass: with the gateway down and failing closed, only a user with the verb, a
+// reason and an end opens a namespace. Once the gateway is back, it reports and closes it,
+// and the scan finds the pods that were admitted.
 func TestBreakGlass(t *testing.T) {
-	n := nightfall(t)
-	t.Run("who may not", n.tryOthers)
+	n := newOutage(t)
+	t.Run("users without the verb", n.tryOthers)
 	t.Run("not without a reason and an end", n.tryIncomplete)
 	if t.Failed() {
 		return
@@ -86,27 +86,27 @@ func TestBreakGlass(t *testing.T) {
 	n.refusedPods(t)
 	n.open(t, 2*time.Hour)
 	t.Run("pods of controllers come", n.tryPods)
-	t.Run("who changes something else, and who extends", n.tryKeeping)
+	t.Run("other changes, and extensions", n.tryKeeping)
 	first := n.pod(t, "quaymaster", 0)
-	t.Run("it is told", func(t *testing.T) { n.tryTold(t, first) })
+	t.Run("it is reported", func(t *testing.T) { n.tryTold(t, first) })
 	t.Run("the gateway may only close", n.tryToken)
 	t.Run("it expires", func(t *testing.T) { n.tryExpiry(t, first) })
 	first.may(t)
 	t.Run("while the gateway is away", func(t *testing.T) { n.tryRestart(t, first) })
 }
 
-// nightfall installs the chart, has the gateway deny what is unsigned, and ends it.
-func nightfall(t *testing.T) *night {
-	n := &night{release: released(t), log: t.TempDir()}
+// newOutage installs the chart, has the gateway deny unsigned images, and ends it.
+func newOutage(t *testing.T) *outage {
+	n := &outage{release: released(t), log: t.TempDir()}
 	n.run(t, "install", "definitions", n.chart("quaymaster-crds"), "--create-namespace")
 	n.run(t, "install", "quaymaster", n.chart("quaymaster"), "--set=configuration.decisionLog.folder="+n.log)
-	signed, err := n.harbour.Signed("shop/web", "1.0")
+	signed, err := n.env.Signed("shop/web", "1.0")
 	must(t, err)
-	n.signed, n.bare = signed.Name, n.harbour.Unsigned("shop/bare", "1.0").Name
+	n.signed, n.bare = signed.Name, n.env.Unsigned("shop/bare", "1.0").Name
 	_, err = n.client.AppsV1().Deployments("shop").Create(t.Context(), deployment("web", n.bare, 2, nil), meta.CreateOptions{})
 	must(t, err, n.plane.Namespace(t.Context(), "bank"))
 	n.awaitPods(t) // before there is a policy
-	text, err := n.harbour.YAML(harbour.Policy{Name: "glass-signed", Namespaces: []string{"shop", "bank"}})
+	text, err := n.env.YAML(env.Policy{Name: "glass-signed", Namespaces: []string{"shop", "bank"}})
 	must(t, err, n.plane.ApplyYAML(t.Context(), text), n.plane.ApplyYAML(t.Context(), glassRights))
 	for name, client := range map[string]**kubernetes.Clientset{"tenant": &n.tenant, "on-call": &n.onCall} {
 		config, err := n.plane.User(name)
@@ -119,8 +119,8 @@ func nightfall(t *testing.T) *night {
 	return n
 }
 
-// glass is a merge patch of the label and its annotations; an empty text takes one off.
-func glass(reason, until, by string) []byte {
+// openPatch is a merge patch of the label and its annotations; an empty text removes one.
+func openPatch(reason, until, by string) []byte {
 	notes := ""
 	for key, value := range map[string]string{glassReason: reason, glassUntil: until, glassBy: by} {
 		if value != "" {
@@ -146,9 +146,9 @@ func refused(t *testing.T, what string, err error, because string) {
 }
 
 // tryOthers: the label cannot be set without the verb, in whatever way.
-func (n *night) tryOthers(t *testing.T) {
+func (n *outage) tryOthers(t *testing.T) {
 	const verb = "the verb break-glass"
-	ctx, whole := t.Context(), glass("it burns", in(time.Hour), "")
+	ctx, whole := t.Context(), openPatch("it burns", in(time.Hour), "")
 	refused(t, "a patch", patched(ctx, n.tenant, "shop", whole), verb)
 	refused(t, "a patch of the status", patched(ctx, n.tenant, "shop", whole, "status"), verb)
 	shop, err := n.tenant.CoreV1().Namespaces().Get(ctx, "shop", meta.GetOptions{})
@@ -163,22 +163,22 @@ func (n *night) tryOthers(t *testing.T) {
 }
 
 // tryIncomplete: not with the verb either, where something is missing or wrong.
-func (n *night) tryIncomplete(t *testing.T) {
+func (n *outage) tryIncomplete(t *testing.T) {
 	for _, row := range []struct{ what, reason, until, by, because string }{
-		{"no reason", "", in(time.Hour), "", "-reason is to say why"},
-		{"a blank reason", "  ", in(time.Hour), "", "-reason is to say why"},
-		{"no end", "it burns", "", "", "-until is to say until when"},
-		{"an end that is no time", "it burns", "tomorrow", "", "-until is to say until when"},
+		{"no reason", "", in(time.Hour), "", "-reason must give the reason"},
+		{"a blank reason", "  ", in(time.Hour), "", "-reason must give the reason"},
+		{"no end", "it burns", "", "", "-until must be the time of its end"},
+		{"an end that is no time", "it burns", "tomorrow", "", "-until must be the time of its end"},
 		{"an end in no month", "it burns", "2030-13-01T00:00:00Z", "", ""},
 		{"a day and an hour", "it burns", in(25 * time.Hour), "", "24 hours at most"},
-		{"in the name of another", "it burns", in(time.Hour), "tenant", "is the name of who asks"},
+		{"in the name of another", "it burns", in(time.Hour), "tenant", "must be the name of the requester"},
 	} {
-		refused(t, row.what, patched(t.Context(), n.onCall, "shop", glass(row.reason, row.until, row.by)), row.because)
+		refused(t, row.what, patched(t.Context(), n.onCall, "shop", openPatch(row.reason, row.until, row.by)), row.because)
 	}
 }
 
 // refusedPods takes the pods of the Deployment away and waits until new ones are refused.
-func (n *night) refusedPods(t *testing.T) {
+func (n *outage) refusedPods(t *testing.T) {
 	t.Helper()
 	must(t, n.client.CoreV1().Pods("shop").DeleteCollection(t.Context(), meta.DeleteOptions{}, meta.ListOptions{}))
 	eventually(t, func(ctx context.Context) error {
@@ -193,12 +193,12 @@ func (n *night) refusedPods(t *testing.T) {
 				}
 			}
 		}
-		return errors.New("nobody refused the pods yet")
+		return errors.New("the pods are not refused yet")
 	})
 }
 
 // as runs a command of docs/break-glass.md or docs/runbooks.md as a user, changed by pairs.
-func (n *night) as(t *testing.T, user, page, command string, changes ...string) string {
+func (n *outage) as(t *testing.T, user, page, command string, changes ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(n.deploy, "..", "docs", page))
 	must(t, err)
@@ -223,19 +223,19 @@ func (n *night) as(t *testing.T, user, page, command string, changes ...string) 
 	return string(said)
 }
 
-// open opens the shop as docs/break-glass.md says.
-func (n *night) open(t *testing.T, length time.Duration) {
+// open opens the shop by the command of docs/break-glass.md.
+func (n *outage) open(t *testing.T, length time.Duration) {
 	t.Helper()
 	n.as(t, "on-call", "break-glass.md", "kubectl patch namespace shop", "+2 hours", fmt.Sprintf("+%d seconds", int(length.Seconds())))
 }
 
-func (n *night) pods(ctx context.Context, of string) ([]core.Pod, error) {
+func (n *outage) pods(ctx context.Context, of string) ([]core.Pod, error) {
 	list, err := n.client.CoreV1().Pods("shop").List(ctx, meta.ListOptions{LabelSelector: "app=" + of})
 	return list.Items, err
 }
 
 // awaitPods waits until the ReplicaSet has its pods.
-func (n *night) awaitPods(t *testing.T) {
+func (n *outage) awaitPods(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		got, err := n.pods(ctx, "web")
@@ -247,17 +247,17 @@ func (n *night) awaitPods(t *testing.T) {
 }
 
 // tryPods: those of the ReplicaSet come by themselves, and a neighbour's do not.
-func (n *night) tryPods(t *testing.T) {
+func (n *outage) tryPods(t *testing.T) {
 	n.awaitPods(t)
 	_, err := n.client.CoreV1().Pods("bank").Create(t.Context(), pod("neighbour", n.bare), meta.CreateOptions{})
 	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
-		t.Errorf("a pod in a namespace that nobody opened: %v", err)
+		t.Errorf("a pod in a namespace that is not open: %v", err)
 	}
 }
 
-// tryKeeping: who changes something else of an open namespace is left alone; who changes
-// how it is open needs the verb, also to shorten it.
-func (n *night) tryKeeping(t *testing.T) {
+// tryKeeping: other changes of an open namespace need no verb; a change of how it is open
+// needs it, also to shorten it.
+func (n *outage) tryKeeping(t *testing.T) {
 	ctx := t.Context()
 	must(t, patched(ctx, n.tenant, "shop", []byte(`{"metadata":{"labels":{"team":"a"},"annotations":{"note":"b"}}}`)))
 	for what, patch := range map[string]string{
@@ -272,7 +272,7 @@ func (n *night) tryKeeping(t *testing.T) {
 		refused(t, what, patched(ctx, n.tenant, "shop", []byte(patch)), "the verb break-glass")
 	}
 	n.as(t, "tenant", "break-glass.md", "kubectl label namespace shop")
-	refused(t, "to open it again after taking the label off", patched(ctx, n.tenant, "shop", glass("", "", "")), "the verb break-glass")
+	refused(t, "to open it again after taking the label off", patched(ctx, n.tenant, "shop", openPatch("", "", "")), "the verb break-glass")
 	n.open(t, 2*time.Hour)
 }
 
@@ -295,7 +295,7 @@ func (p *replica) shows(ctx context.Context, line string) error {
 }
 
 // recorded waits for a line of a replica's decision log.
-func (n *night) recorded(t *testing.T, replica string, want func(decisionlog.BreakGlass) bool) {
+func (n *outage) recorded(t *testing.T, replica string, want func(decisionlog.BreakGlass) bool) {
 	t.Helper()
 	eventually(t, func(context.Context) error {
 		var seen []decisionlog.BreakGlass
@@ -316,10 +316,10 @@ func (n *night) recorded(t *testing.T, replica string, want func(decisionlog.Bre
 }
 
 // event waits for one in the shop.
-func (n *night) event(t *testing.T, reason, note string) {
+func (n *outage) event(t *testing.T, reason, note string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
-		all, err := n.told(ctx, "shop")
+		all, err := n.eventsIn(ctx, "shop")
 		for _, e := range all {
 			if e.Reason == reason && strings.Contains(e.Note, note) && e.Regarding.Kind == "Namespace" {
 				return nil
@@ -329,8 +329,8 @@ func (n *night) event(t *testing.T, reason, note string) {
 	})
 }
 
-// tryTold: the gateway is back, and tells of what was opened while it was away.
-func (n *night) tryTold(t *testing.T, gateway *replica) {
+// tryTold: the gateway is back, and reports openings during the outage.
+func (n *outage) tryTold(t *testing.T, gateway *replica) {
 	eventually(t, func(ctx context.Context) error {
 		return errors.Join(gateway.shows(ctx, "quaymaster_break_glass_open 1"), gateway.shows(ctx, `quaymaster_break_glass_total{event="opened"} 1`),
 			gateway.shows(ctx, `quaymaster_break_glass_expiry_timestamp_seconds{open_namespace="shop"} 1.`))
@@ -351,9 +351,9 @@ func (n *night) tryTold(t *testing.T, gateway *replica) {
 	n.found(t, "web")
 }
 
-// found waits until a report says that what an object runs is unsigned, by a scan; pods of
-// a Deployment are told of as one.
-func (n *night) found(t *testing.T, name string) {
+// found waits until a report of a scan has an object's image as unsigned; pods of a
+// Deployment are reported as one.
+func (n *outage) found(t *testing.T, name string) {
 	t.Helper()
 	reports, err := dynamic.NewForConfig(n.plane.Admin())
 	must(t, err)
@@ -373,18 +373,18 @@ func (n *night) found(t *testing.T, name string) {
 				}
 			}
 		}
-		return fmt.Errorf("no report says that %s ought not to run: there are %d", name, len(all))
+		return fmt.Errorf("no report has a failure of %s: there are %d", name, len(all))
 	})
 }
 
 // tryToken: the gateway's own account may take the label off, and nothing else.
-func (n *night) tryToken(t *testing.T) {
+func (n *outage) tryToken(t *testing.T) {
 	ctx := t.Context()
 	identity, err := n.plane.ServiceAccount(ctx, releaseNamespace, "quaymaster")
 	must(t, err)
 	own := clientset(t, identity)
 	const whose = "'quaymaster-break-glass" // two policies forbid some of it, and either is named
-	refused(t, "to open a namespace", patched(ctx, own, "bank", glass("it burns", in(time.Hour), "")), whose)
+	refused(t, "to open a namespace", patched(ctx, own, "bank", openPatch("it burns", in(time.Hour), "")), whose)
 	for what, patch := range map[string]string{
 		"to extend":               fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, glassUntil, in(20*time.Hour)),
 		"to add a label":          `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`,
@@ -397,7 +397,7 @@ func (n *night) tryToken(t *testing.T) {
 		refused(t, what, patched(ctx, own, "shop", []byte(patch)), whose)
 	}
 	for _, subresource := range []string{"status", "finalize"} {
-		if err := patched(ctx, own, "shop", glass("it burns", in(time.Hour), ""), subresource); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		if err := patched(ctx, own, "shop", openPatch("it burns", in(time.Hour), ""), subresource); err == nil || !strings.Contains(err.Error(), "forbidden") {
 			t.Errorf("a patch of %s: %v", subresource, err)
 		}
 	}
@@ -405,7 +405,7 @@ func (n *night) tryToken(t *testing.T) {
 
 // tryExpiry: when the time is over, the gateway takes the label off, pods are refused
 // again, and what came in last is scanned, long before the next round is due.
-func (n *night) tryExpiry(t *testing.T, gateway *replica) {
+func (n *outage) tryExpiry(t *testing.T, gateway *replica) {
 	late, err := n.create(t, pod("late", n.bare))
 	must(t, err)
 	must(t, patched(t.Context(), n.onCall, "shop", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, glassUntil, in(3*time.Second))))
@@ -423,7 +423,7 @@ func (n *night) tryExpiry(t *testing.T, gateway *replica) {
 }
 
 // closed waits until the shop has neither the label nor its annotations, and kept others.
-func (n *night) closed(t *testing.T) {
+func (n *outage) closed(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		shop, err := n.client.CoreV1().Namespaces().Get(ctx, "shop", meta.GetOptions{})
@@ -437,9 +437,9 @@ func (n *night) closed(t *testing.T) {
 	})
 }
 
-// tryRestart: what ended while no gateway ran is closed when one starts, and what somebody
-// closed meanwhile is told.
-func (n *night) tryRestart(t *testing.T, before *replica) {
+// tryRestart: namespaces that expired while no gateway ran are closed when one starts, and
+// manual closings meanwhile are reported.
+func (n *outage) tryRestart(t *testing.T, before *replica) {
 	must(t, before.Stop(t.Context()))
 	n.open(t, 2*time.Second)
 	eventually(t, func(ctx context.Context) error {

@@ -12,15 +12,15 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestBrokenMirror: a broken mirror that came while nobody looked is told of, and
-// takes no other with it.
+// TestBrokenMirror: a broken mirror that was created while the webhook was away is reported,
+// and breaks no other.
 func TestBrokenMirror(t *testing.T) {
 	m := &mirrored{scene: unguarded(t, "broken-mirror")}
-	m.near, m.far = openHarbour(t, registrytest.Options{}), openHarbour(t, registrytest.Options{})
+	m.near, m.far = openEnv(t, registrytest.Options{}), openEnv(t, registrytest.Options{})
 	m.endLead(t)
 	client, err := dynamic.NewForConfig(m.plane.Admin())
 	must(t, err, m.plane.ApplyYAML(t.Context(), crooked), m.plane.ApplyYAML(t.Context(), document(t, "straight", m.entry("", nil))))
@@ -33,9 +33,9 @@ func TestBrokenMirror(t *testing.T) {
 	c.PlainHTTP(m.near.Registry.Host(), m.far.Registry.Host())
 	m.gateway = m.start(t, c)
 	must(t, m.gateway.Ready(t.Context()))
-	m.enforceMirrored(t, harbour.Policy{Name: "broken-mirror", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "broken-mirror", Namespaces: []string{m.namespace}})
 	m.isRedirected(t, m.near)
-	bare := m.harbour.Unsigned("shop/bare", "1.0")
+	bare := m.env.Unsigned("shop/bare", "1.0")
 	_, err = m.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "an unsigned image beside a broken mirror", err, "unsigned")
 
@@ -44,7 +44,7 @@ func TestBrokenMirror(t *testing.T) {
 		return errors.Join(m.isReady(ctx, "crooked", "False", field), m.isReady(ctx, "straight", "True", ""))
 	})
 	eventually(t, func(ctx context.Context) error {
-		events, err := m.told(ctx, meta.NamespaceDefault)
+		events, err := m.eventsIn(ctx, meta.NamespaceDefault)
 		for _, e := range events {
 			if e.Regarding.Name == "crooked" && e.Reason == "MirrorError" && strings.Contains(e.Note, field) {
 				return nil
@@ -83,17 +83,17 @@ func (m *mirrored) isReady(ctx context.Context, name, ready, why string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the status of %s says %v, want Ready %s for %q", name, conditions, ready, why)
+	return fmt.Errorf("the status of %s is %v, want Ready %s for %q", name, conditions, ready, why)
 }
 
-// TestMirrorDenialIsAnEvent: what a mapping denies is told to the namespace's owners,
-// as what a policy denies is.
+// TestMirrorDenialIsAnEvent: a denial by a mapping is an event in the namespace, as a denial
+// by a policy is.
 func TestMirrorDenialIsAnEvent(t *testing.T) {
 	m := mirror(t, "mirror-event", gateway.Configuration{})
-	m.enforceMirrored(t, harbour.Policy{Name: "mirror-event", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "mirror-event", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "mirror-event", m.entry("", map[string]any{"otherwise": "Deny"})))
 	m.isRedirected(t, m.near)
-	absent, bare := m.copied(t, "shop/absent", "1.0"), m.harbour.Unsigned("shop/bare", "1.0")
+	absent, bare := m.copied(t, "shop/absent", "1.0"), m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near)
 	_, err := m.create(t, pod("absent", absent.Name))
 	denied(t, "a signed image that no target has", err, "no-mirror")
@@ -102,7 +102,7 @@ func TestMirrorDenialIsAnEvent(t *testing.T) {
 	denied(t, "an unsigned image", err, "unsigned")
 	notes := map[string]string{}
 	eventually(t, func(ctx context.Context) error {
-		events, err := m.told(ctx, m.namespace)
+		events, err := m.eventsIn(ctx, m.namespace)
 		for _, e := range events {
 			notes[e.Regarding.Name] = e.Note
 		}
@@ -116,16 +116,16 @@ func TestMirrorDenialIsAnEvent(t *testing.T) {
 	}
 }
 
-// TestOutdatedMirror: where nobody refuses a version that is broken, the one before it
-// holds: without it copies would be judged by fewer names.
+// TestOutdatedMirror: where a broken version is not refused, the one before it stays in
+// force: without it copies would be matched by fewer names.
 func TestOutdatedMirror(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Webhooks.Disabled, c.Certificate.Names = true, []string{"127.0.0.1"}
 	m := mirror(t, "outdated", c)
-	m.enforceMirrored(t, harbour.Policy{Name: "outdated", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "outdated", Namespaces: []string{m.namespace}})
 	text := document(t, "outdated", m.entry("", nil))
 	m.redirectBy(t, text)
-	signed, bare := m.copied(t, "shop/web", "1.0", m.near), m.harbour.Unsigned("shop/bare", "1.0")
+	signed, bare := m.copied(t, "shop/web", "1.0", m.near), m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near)
 	check := func(version string) {
 		t.Helper()
@@ -149,7 +149,7 @@ func TestOutdatedMirror(t *testing.T) {
 	samples, err := m.gateway.Metrics(t.Context())
 	must(t, err)
 	if gateway.Sum(samples, "quaymaster_mirrors", "state", "outdated") != 1 || gateway.Sum(samples, "quaymaster_mirror_broken", "mirror", "RegistryMirror/outdated") != 1 {
-		t.Error("the metrics do not tell of the outdated mirror")
+		t.Error("the metrics do not count the outdated mirror")
 	}
 	must(t, m.plane.ApplyYAML(t.Context(), text))
 	eventually(t, func(ctx context.Context) error { return m.isReady(ctx, "outdated", "True", "") })

@@ -7,31 +7,30 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestBypassedMutation: whoever takes the mutating webhook away brings nothing
-// unsigned in.
+// TestBypassedMutation: removing the mutating webhook admits no unsigned image.
 func TestBypassedMutation(t *testing.T) {
 	s := unguarded(t, "bypass")
 	s.gateway = s.freshStart(t, gateway.Configuration{Listen: gateway.Listen{DrainDelay: "100ms"}})
 	must(t, s.gateway.Ready(t.Context()))
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 	tags := s.in(t, "bypass-tags")
-	text, err := s.harbour.YAML(harbour.Policy{
+	text, err := s.env.YAML(env.Policy{
 		Name: tags.namespace, Namespaces: []string{tags.namespace}, Rule: map[string]any{"mutateDigest": false, "verifyDigest": false},
 	})
 	must(t, err)
 	s.put(t, text)
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	s.awaitGuard(t, tags, bare.Name, true)
 	s.onlyValidate(t)
 	tags.gateway = s.gateway
 
-	eventually(t, func(ctx context.Context) error { // until the API server asks the copy and nobody else
+	eventually(t, func(ctx context.Context) error { // until the API server calls the copy alone
 		got, err := tags.dryRun(ctx, pod("probe", signed.Name))
 		if err == nil && images(got)[0] != signed.Name {
 			return errNotYet
@@ -46,8 +45,8 @@ func TestBypassedMutation(t *testing.T) {
 
 	for _, row := range []struct{ reason, image, code string }{
 		{"signed, by digest", signed.ByDigest(), ""},
-		{"signed, by tag and digest", harbour.Pinned(signed), ""},
-		{"signed, by tag, which nobody pinned", signed.Name, "missing-digest"},
+		{"signed, by tag and digest", env.Pinned(signed), ""},
+		{"signed, by tag, not pinned", signed.Name, "missing-digest"},
 		{"unsigned, by tag", bare.Name, "missing-digest"},
 		{"unsigned, by digest", bare.ByDigest(), "unsigned"},
 	} {
@@ -63,7 +62,7 @@ func TestBypassedMutation(t *testing.T) {
 	got, err := tags.create(t, pod("tagged", signed.Name))
 	must(t, err)
 	if images(got)[0] != signed.Name {
-		t.Errorf("who does not pin pinned %v", images(got))
+		t.Errorf("a gateway that does not pin pinned %v", images(got))
 	}
 	_, err = tags.create(t, pod("bare", bare.Name))
 	denied(t, "an unsigned image where nothing is pinned", err, "unsigned")

@@ -26,13 +26,13 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 )
 
-// The release's namespace, and what the gateway calls its things there.
+// The release's namespace, and the gateway's objects in it.
 const releaseNamespace, certificateSecret, ownName = "quaymaster", "quaymaster-certificate", "quaymaster"
 
 // endpointTimeout bounds one call of an endpoint, and maxAnswer its answer, in bytes.
 const endpointTimeout, maxAnswer = 35 * time.Second, 1 << 20
 
-// caller calls a gateway's endpoints as an API server does, but says what a test wants.
+// caller calls a gateway's endpoints as an API server does, with a test's own reviews.
 type caller struct {
 	client *http.Client
 	base   string
@@ -135,7 +135,7 @@ type replacement struct {
 	Value    any
 }
 
-// pinned does to a pod's first image what a patch says.
+// pinned applies a patch to a pod's first image.
 func pinned(p *core.Pod, patch []byte) (*core.Pod, error) {
 	var operations []replacement
 	if err := json.Unmarshal(patch, &operations); err != nil {

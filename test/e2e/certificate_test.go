@@ -20,12 +20,12 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
-// served returns the certificate that a gateway shows, DER encoded, to whoever
+// served returns the certificate that a gateway presents, DER encoded, to a client that
 // trusts the authorities.
 func served(ctx context.Context, g *gateway.Gateway, authorities []byte) ([]byte, error) {
 	roots := x509.NewCertPool()
@@ -45,10 +45,10 @@ func served(ctx context.Context, g *gateway.Gateway, authorities []byte) ([]byte
 func TestCertificateRotation(t *testing.T) {
 	t.Parallel()
 	s := guard(t, "rotation", gateway.Configuration{})
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	load := s.gather(t, signed.Name, bare.Name)
 	load.more(t)
 
@@ -76,14 +76,14 @@ func TestCertificateRotation(t *testing.T) {
 		return nil
 	})
 	if !bytes.Equal(s.bundle(t), s.secret(t).Data[certificate.EntryBundle]) {
-		t.Error("the API server is told other authorities than those in the Secret")
+		t.Error("the webhooks have other authorities than the Secret")
 	}
 	load.more(t)
 	load.leave()
 	load.check(t, 0)
 }
 
-// bundle is what the API server is told to trust.
+// bundle is the CA bundle of the webhooks.
 func (s *scene) bundle(t *testing.T) []byte {
 	t.Helper()
 	kept, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), ownName, meta.GetOptions{})
@@ -94,8 +94,8 @@ func (s *scene) bundle(t *testing.T) []byte {
 	return kept.Webhooks[0].ClientConfig.CABundle
 }
 
-// aged puts a leaf into the Secret of whose life most is over, signed by the
-// authority in it, and returns it, DER encoded.
+// aged puts a leaf near its expiry into the Secret, signed by the authority in it, and
+// returns it, DER encoded.
 func aged(t *testing.T, secret *core.Secret) []byte {
 	t.Helper()
 	return leafUntil(t, secret, time.Now().Add(10*24*time.Hour))
@@ -133,9 +133,8 @@ func parsePair(t *testing.T, certificate, key []byte) (*x509.Certificate, any) {
 	return parsed, private
 }
 
-// TestCertificateFiles: a certificate of somebody else is followed when its files
-// change, without a restart. It runs beside the others, without a
-// cluster, for the files are looked at twice a minute.
+// TestCertificateFiles: an external certificate is reloaded when its files change, without a
+// restart. It runs in parallel, without a cluster, since the files are read twice a minute.
 func TestCertificateFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for half a minute")
@@ -144,7 +143,7 @@ func TestCertificateFiles(t *testing.T) {
 	binary, err := shared.binary()
 	must(t, err)
 	folder := t.TempDir()
-	authority, err := controlplane.NewAuthority("somebody else")
+	authority, err := controlplane.NewAuthority("another issuer")
 	must(t, err)
 	c := gateway.Configuration{Standalone: true}
 	c.Certificate = gateway.Certificate{

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 )
 
 // TestChart installs the charts into a real cluster as users do, runs the gateway with
@@ -26,15 +26,15 @@ func TestChart(t *testing.T) {
 	t.Run("definitions come where there are none", r.tryDefinitions)
 	must(t, r.plane.Namespace(t.Context(), releaseNamespace))
 	t.Run("the API server takes everything strictly", r.tryStrictly)
-	t.Run("and what is of others' kinds", r.tryForeignKinds)
+	t.Run("and objects of other projects' kinds", r.tryForeignKinds)
 	if t.Failed() {
 		return
 	}
 	r.run(t, "install", "quaymaster", r.chart("quaymaster"), "--create-namespace")
-	signed, err := r.harbour.Signed("shop/web", "1.0")
+	signed, err := r.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := r.harbour.Unsigned("shop/bare", "1.0")
-	text, err := r.harbour.YAML(harbour.Policy{Name: "chart-signed", Namespaces: []string{r.namespace}})
+	bare := r.env.Unsigned("shop/bare", "1.0")
+	text, err := r.env.YAML(env.Policy{Name: "chart-signed", Namespaces: []string{r.namespace}})
 	must(t, err, r.plane.ApplyYAML(t.Context(), text))
 
 	first := r.pod(t, "quaymaster", 0)
@@ -43,7 +43,7 @@ func TestChart(t *testing.T) {
 	denied(t, "an unsigned image", err, "unsigned")
 	made, err := r.create(t, pod("running", signed.Name))
 	must(t, err)
-	if image := images(made)[0]; image != harbour.Pinned(signed) {
+	if image := images(made)[0]; image != env.Pinned(signed) {
 		t.Errorf("the signed image became %s", image)
 	}
 	r.failure(t, admission.Fail)
@@ -67,7 +67,7 @@ func (r *release) awaitDenial(t *testing.T, image string) {
 	})
 }
 
-// failure waits until the API server is told what to do when nobody answers.
+// failure waits until the webhooks have a failure policy.
 func (r *release) failure(t *testing.T, want admission.FailurePolicyType) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -76,7 +76,7 @@ func (r *release) failure(t *testing.T, want admission.FailurePolicyType) {
 			return err
 		}
 		for _, w := range c.Webhooks {
-			// Those for policies and for probes are always ignored while nobody answers.
+			// Those for policies and for probes are always ignored while the gateway is away.
 			if w.Name == "policies.quaymaster.dev" || w.Name == "probe.quaymaster.dev" {
 				continue
 			}
@@ -88,8 +88,8 @@ func (r *release) failure(t *testing.T, want admission.FailurePolicyType) {
 	})
 }
 
-// tryStrictly has the API server validate all that the charts render, and install.yaml,
-// and refuse a copy with a field that nobody knows.
+// tryStrictly has the API server validate all that the charts render, and install.yaml, and
+// refuse a copy with an unknown field.
 func (r *release) tryStrictly(t *testing.T) {
 	render := func(arguments ...string) string {
 		return r.run(t, append([]string{"template", "quaymaster", r.chart("quaymaster")}, arguments...)...)
@@ -117,7 +117,7 @@ func (r *release) tryStrictly(t *testing.T) {
 		}
 	}
 	if said, err := r.strictly(t, strings.Replace(string(install), "enableServiceLinks:", "enableServiceLink:", 1)); err == nil || !strings.Contains(said, "enableServiceLink") {
-		t.Errorf("a field that nobody knows: %v", err)
+		t.Errorf("an unknown field: %v", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func (r *release) tryUninstall(t *testing.T, bare string) {
 	}
 	eventually(t, absent)
 	// A change of policies is what has the leader write them.
-	text, err := r.harbour.YAML(harbour.Policy{Name: "chart-late", Namespaces: []string{"late"}})
+	text, err := r.env.YAML(env.Policy{Name: "chart-late", Namespaces: []string{"late"}})
 	must(t, err, r.plane.ApplyYAML(t.Context(), text))
 	for i := range 20 {
 		if _, err := r.create(t, pod(fmt.Sprint("after-", i), bare)); err != nil {
@@ -200,14 +200,14 @@ func (r *release) tryUninstall(t *testing.T, bare string) {
 	client, err := dynamic.NewForConfig(r.plane.Admin())
 	must(t, err)
 	if _, err := client.Resource(definitions).Get(t.Context(), "registrymirrors.quaymaster.dev", meta.GetOptions{}); err != nil {
-		t.Errorf("the definitions are kept unless somebody says otherwise: %v", err)
+		t.Errorf("the definitions are kept unless the values set otherwise: %v", err)
 	}
 	// And it can be installed again, over the definitions that were kept.
 	r.run(t, "install", "quaymaster", r.chart("quaymaster"))
 	r.run(t, "uninstall", "quaymaster")
 }
 
-// foreign is a definition of somebody else's, older than ours.
+// foreign is a definition of another owner, older than ours.
 const foreign = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: clusterimagepolicies.policy.sigstore.dev}
@@ -245,7 +245,7 @@ func (r *release) tryDefinitions(t *testing.T) {
 	said := r.run(t, "install", "definitions", chart, "--create-namespace")
 	untouched("after the installation")
 	if !strings.Contains(said, theirs) {
-		t.Errorf("nobody is told of it: %s", said)
+		t.Errorf("it is not reported: %s", said)
 	}
 	for _, name := range []string{ours, "trustroots.policy.sigstore.dev", "validatingpolicies.policies.kyverno.io", "policyreports.wgpolicyk8s.io"} {
 		if get(name).GetAnnotations()["meta.helm.sh/release-name"] != "definitions" {

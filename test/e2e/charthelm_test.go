@@ -24,8 +24,8 @@ import (
 // ones are of a pod that the Service does not know.
 const slots = 4
 
-// release is a control plane into which Helm installs the charts, and the pods of what it
-// installed, which run here.
+// release is a control plane into which Helm installs the charts, and the pods of the
+// installed Deployments, which run here.
 type release struct {
 	*scene
 	helm, kubectl *peers.Program
@@ -33,7 +33,7 @@ type release struct {
 	front         *balancer.Balancer // in place of the Service
 	backends      []balancer.Backend
 	deploy        string // the folder
-	dashboard     string // where a pod has its dashboard; empty: where it has it unless told otherwise
+	dashboard     string // address of a pod's dashboard; empty: the default
 }
 
 // released starts a control plane of its own, for a chart is for a whole cluster.
@@ -54,7 +54,7 @@ func releasedWith(t *testing.T, o controlplane.Options, helm string) *release {
 	checkout, err := peers.Checkout()
 	must(t, err)
 	r := &release{
-		scene: &scene{plane: c, harbour: openHarbour(t, registrytest.Options{}), client: clientset(t, c.Admin()), namespace: "shop"},
+		scene: &scene{plane: c, env: openEnv(t, registrytest.Options{}), client: clientset(t, c.Admin()), namespace: "shop"},
 		helm:  peers.Get(t, helm), kubectl: peers.Get(t, peers.Kubectl),
 		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), deploy: filepath.Join(checkout, "deploy"),
 	}
@@ -87,10 +87,10 @@ type replica struct {
 	ready string // URL
 }
 
-// pod runs what a Deployment of the release says, with the ServiceAccount and the
-// configuration that it names. Of the configuration it changes what a process needs that
-// runs beside the cluster: where the API server is, where it listens, and that the
-// registry speaks plain HTTP.
+// pod runs the container of a Deployment of the release, with the ServiceAccount and the
+// configuration that it names. Of the configuration it changes the settings that a process
+// outside the cluster needs: the API server's address, its own, and plain HTTP for the
+// registry.
 func (r *release) pod(t *testing.T, deployment string, slot int) *replica {
 	t.Helper()
 	d, err := r.client.AppsV1().Deployments(releaseNamespace).Get(t.Context(), deployment, meta.GetOptions{})
@@ -116,7 +116,7 @@ func (r *release) pod(t *testing.T, deployment string, slot int) *replica {
 	t.Cleanup(func() {
 		started.Kill()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", deployment, started.Log())
+			t.Logf("%s wrote:\n%s", deployment, started.Log())
 		}
 	})
 	p := &replica{Process: started, ready: r.backends[slot].Ready}
@@ -130,7 +130,7 @@ func (p *replica) isReady(ctx context.Context) error {
 	return process.Answers(ctx, http.DefaultClient, p.ready)
 }
 
-// may says what the API server refused a replica, by its log.
+// may fails if the API server refused a request of a replica, by its log.
 func (p *replica) may(t *testing.T) {
 	t.Helper()
 	for line := range strings.Lines(p.Log()) {
@@ -167,14 +167,14 @@ func (r *release) configuration(t *testing.T, spec core.PodSpec, folder string, 
 	if r.dashboard != "" {
 		set("dashboard", map[string]any{"address": r.dashboard})
 	}
-	set("registries", map[string]any{"hosts": map[string]any{r.harbour.Registry.Host(): map[string]any{"plainHTTP": true}}})
+	set("registries", map[string]any{"hosts": map[string]any{r.env.Registry.Host(): map[string]any{"plainHTTP": true}}})
 	r.mount(t, c, folder)
 	text, err := yaml.Marshal(c)
 	must(t, err)
 	return text
 }
 
-// mount puts the policies of ConfigMaps below a folder, and says so in a configuration.
+// mount puts the policies of ConfigMaps below a folder, and sets it in a configuration.
 func (r *release) mount(t *testing.T, configuration map[string]any, folder string) {
 	t.Helper()
 	policies, _ := configuration["policies"].(map[string]any)

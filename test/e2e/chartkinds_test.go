@@ -13,9 +13,9 @@ import (
 const everyKind = "--set=certificates.mode=certManager,metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true," +
 	"dashboard.expose=true,dashboard.ingress.enabled=true,dashboard.ingress.host=q.example,dashboard.ingress.tlsSecretName=q"
 
-// tryForeignKinds has the API server validate what the chart makes of others' kinds, by the
-// definitions that cert-manager and Prometheus' operator release, and refuse each kind with
-// one thing wrong.
+// tryForeignKinds has the API server validate the chart's objects of other projects' kinds,
+// by the definitions that cert-manager and Prometheus' operator release, and refuse each kind
+// with one thing wrong.
 func (r *release) tryForeignKinds(t *testing.T) {
 	for module, folder := range map[string]string{
 		peers.CertManager:        filepath.Join("deploy", "crds"),

@@ -14,14 +14,13 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestStarterPolicies: what the chart of policies renders means what its values say, to
-// the program that judges by it. Each pod that passes has a twin with one thing wrong,
-// and under Audit all of them run.
+// TestStarterPolicies: the policies that the chart renders enforce its values. Each pod that
+// passes has a twin with one thing wrong, and under Audit all of them run.
 func TestStarterPolicies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds Helm and the program")
 	}
-	h := openHarbour(t, registrytest.Options{})
+	h := openEnv(t, registrytest.Options{})
 	host := h.Registry.Host()
 	signed, err := h.Signed("shop/web", "1.0")
 	must(t, err)
@@ -59,7 +58,7 @@ func TestStarterPolicies(t *testing.T) {
 		good, bad              *core.Pod
 	}{
 		{"an unsigned image", alone + string(keys), "signed-images", with(signed.Name, nil), with(bare.Name, nil)},
-		{"an image that a stranger signed", alone + string(keys), "signed-images", with(signed.Name, nil), with(foreign.Name, nil)},
+		{"an image signed by another key", alone + string(keys), "signed-images", with(signed.Name, nil), with(foreign.Name, nil)},
 		{"an unsigned image of a repository that is named itself", alone + string(each), "signed-images", with(signed.Name, nil), with(bare.Name, nil)},
 		{"an unsigned init container", alone + string(keys), "signed-images", with(signed.Name, nil), with(signed.Name, func(s *core.PodSpec) {
 			s.InitContainers = []core.Container{{Name: "i", Image: bare.Name}}

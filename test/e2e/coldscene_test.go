@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
@@ -28,8 +28,8 @@ const serviceRange = "127.0.10.0/24"
 // coldTimeout is what a gateway may take to serve after everything else was away.
 const coldTimeout = time.Minute
 
-// A namespace of a storage driver, which the release leaves out beside kube-system; and the
-// workloads that stand for what a cluster cannot start without.
+// A namespace of a storage driver, which the release leaves out as it does kube-system; and a
+// workload in place of those that a cluster cannot start without.
 const storageNamespace, systemWorkload = "storage-system", "driver"
 
 // earlyPod is in the gateway's namespace before the gateway is.
@@ -39,13 +39,13 @@ const earlyPod = "early"
 // Service.
 type cold struct {
 	*scene
-	whole         *testing.T // of all its starts: who ends takes the webhook configurations along
+	whole         *testing.T // the test of all starts: at its end the webhook configurations are removed
 	configuration gateway.Configuration
 	signed, bare  gatetest.Image
 }
 
-// coldCluster makes a cluster in which everything runs: the release's Deployment, what the
-// cluster needs itself, and a workload of a namespace that is guarded.
+// coldCluster makes a cluster in which everything runs: the release's Deployment, the
+// cluster's own workloads, and a workload of a namespace that is guarded.
 func coldCluster(t *testing.T) *cold {
 	t.Helper()
 	plane(t) // skips in short runs, and builds the programs
@@ -55,10 +55,10 @@ func coldCluster(t *testing.T) *cold {
 	})
 	must(t, err)
 	t.Cleanup(p.Close)
-	c := &cold{whole: t, scene: &scene{plane: p, harbour: openHarbour(t, registrytest.Options{}), client: clientset(t, p.Admin()), namespace: "shop"}}
-	c.signed, err = c.harbour.Signed("shop/web", "1.0")
+	c := &cold{whole: t, scene: &scene{plane: p, env: openEnv(t, registrytest.Options{}), client: clientset(t, p.Admin()), namespace: "shop"}}
+	c.signed, err = c.env.Signed("shop/web", "1.0")
 	must(t, err)
-	c.bare = c.harbour.Unsigned("shop/bare", "1.0")
+	c.bare = c.env.Unsigned("shop/bare", "1.0")
 	for _, namespace := range []string{c.namespace, storageNamespace, "kube-system"} {
 		must(t, p.Namespace(t.Context(), namespace))
 	}
@@ -70,7 +70,7 @@ func coldCluster(t *testing.T) *cold {
 	c.serve(t)
 	c.gateway = c.start(t, c.configuration)
 	must(t, c.gateway.Ready(t.Context()))
-	c.apply(t, harbour.Policy{Name: "signed"})
+	c.apply(t, env.Policy{Name: "signed"})
 	c.furnish(t)
 	return c
 }
@@ -81,12 +81,12 @@ func (c *cold) precede(t *testing.T) {
 	t.Helper()
 	own := c.in(t, releaseNamespace)
 	early := pod(earlyPod, c.bare.Name)
-	restrict(&early.Spec) // as the release's Pod Security Standard wants of what is there
+	restrict(&early.Spec) // as the namespace's Pod Security Standard requires
 	_, err := own.create(t, early)
 	must(t, err)
 }
 
-// deployGateway applies the release's Deployment, whose pods nobody runs.
+// deployGateway applies the release's Deployment; no kubelet runs its pods.
 func (c *cold) deployGateway(t *testing.T) {
 	t.Helper()
 	checkout, err := peers.Checkout()
@@ -100,7 +100,7 @@ func (c *cold) deployGateway(t *testing.T) {
 	}
 }
 
-// serve says that the gateway listens where its Service is.
+// serve has the Service's endpoints point to the gateway.
 func (c *cold) serve(t *testing.T) {
 	t.Helper()
 	number, err := process.FreeAddress(t.Context())
@@ -108,7 +108,7 @@ func (c *cold) serve(t *testing.T) {
 	services := c.client.CoreV1().Services(releaseNamespace)
 	service, err := services.Get(t.Context(), ownName, meta.GetOptions{})
 	must(t, err)
-	_, err = fmt.Sscan(port(t, number), &service.Spec.Ports[0].Port) // who may not take port 443 runs this, too
+	_, err = fmt.Sscan(port(t, number), &service.Spec.Ports[0].Port) // port 443 may need privileges
 	must(t, err)
 	service, err = services.Update(t.Context(), service, meta.UpdateOptions{})
 	must(t, err)
@@ -117,8 +117,8 @@ func (c *cold) serve(t *testing.T) {
 	c.configuration.Listen.Address = fmt.Sprintf("%s:%d", service.Spec.ClusterIP, service.Spec.Ports[0].Port)
 }
 
-// furnish makes what runs: an aggregated API whose server is away whenever the cluster
-// starts, a node with its Lease, drivers and DNS, and a user's workload.
+// furnish makes the workloads: an aggregated API with a server that is away whenever the
+// cluster starts, a node with its Lease, drivers and DNS, and a user's workload.
 func (c *cold) furnish(t *testing.T) {
 	t.Helper()
 	must(t, c.plane.ApplyYAML(t.Context(), `
@@ -201,7 +201,7 @@ func (c *cold) runs(t *testing.T, namespace, application string, count int) {
 	})
 }
 
-// until is eventually with a time of its own, and says why it waited, and not that it ended.
+// until is eventually with its own timeout; its error is the last cause and not the timeout.
 func until(t *testing.T, most time.Duration, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -216,7 +216,7 @@ func until(t *testing.T, most time.Duration, check func(context.Context) error) 
 }
 
 // stop ends the gateway, the controllers and the API server at once, as a power cut does;
-// etcd keeps what it has. The webhook configurations are there and fail closed.
+// etcd keeps its data. The webhook configurations are there and fail closed.
 func (c *cold) stop(t *testing.T) {
 	t.Helper()
 	c.gateway.Kill()
@@ -238,8 +238,8 @@ func (c *cold) restart(t *testing.T, flags ...string) {
 	must(t, c.plane.StartControllers(t.Context()))
 }
 
-// returns starts the gateway, by program, and reports what it took until it admitted a
-// signed image and denied an unsigned one.
+// returns starts the gateway, by program, and reports the time until it admitted a signed
+// image and denied an unsigned one.
 func (c *cold) returns(t *testing.T, configuration gateway.Configuration, program string, env ...string) {
 	t.Helper()
 	began := time.Now()

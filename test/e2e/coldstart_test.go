@@ -12,21 +12,21 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestColdStart stops a cluster as a power cut does and starts it with nothing but what
-// etcd kept: the webhooks that fail closed, and nobody behind them.
+// TestColdStart stops a cluster as a power cut does and starts it with the data in etcd: the
+// webhooks that fail closed, without a gateway behind them.
 func TestColdStart(t *testing.T) {
 	peers.Long(t)
 	t.Parallel()
 	c := coldCluster(t)
 	c.stop(t)
 	c.restart(t)
-	t.Run("what the cluster starts with is admitted", c.tryMends)
-	t.Run("everything else is denied, and who reads it knows what to wait for", func(t *testing.T) {
+	t.Run("the cluster's own workloads are admitted", c.tryMends)
+	t.Run("everything else is denied, and the error names the cause", func(t *testing.T) {
 		c.trySays(t, "connect: connection refused") // as a node's proxy rules answer for a Service without endpoints
 	})
 	t.Run("the gateway serves by itself", func(t *testing.T) {
 		c.returns(t, c.configuration, c.program(t))
-		c.runs(t, c.namespace, "web", 1) // what was refused meanwhile is tried again by its controller
+		c.runs(t, c.namespace, "web", 1) // its controller retries a refused pod
 	})
 	t.Run("an API server that looks endpoints up itself", func(t *testing.T) {
 		c.stop(t)
@@ -36,7 +36,7 @@ func TestColdStart(t *testing.T) {
 	t.Run("again without DNS", c.tryWithoutNames)
 	t.Run("again with an expired certificate", c.tryExpired)
 	t.Run("again with a stale bundle of authorities", c.tryStaleBundle)
-	t.Run("again with an expired certificate of somebody else", c.tryExpiredFiles)
+	t.Run("again with an expired external certificate", c.tryExpiredFiles)
 	t.Run("what came in meanwhile is found", c.tryFound)
 	t.Run("the page's commands", c.tryPage)
 }
@@ -59,18 +59,18 @@ func (c *cold) tryMends(t *testing.T) {
 	must(t, err, c.plane.Namespace(t.Context(), "new"))
 }
 
-// trySays: who makes a pod, and who looks at why a Deployment has too few, is told whom
-// the API server could not reach, and why.
+// trySays: the error of a pod's creation, and the events of a Deployment with too few pods,
+// name the service that the API server could not reach, and the cause.
 func (c *cold) trySays(t *testing.T, why string) {
 	_, err := c.create(t, pod("refused", c.signed.Name))
 	if err == nil {
-		t.Fatal("nobody was asked")
+		t.Fatal("the webhook was not called")
 	}
-	t.Logf("who makes a pod reads:\n%v", err)
+	t.Logf("the error of a pod's creation:\n%v", err)
 	service := fmt.Sprintf("%s.%s.svc", ownName, releaseNamespace)
 	for _, part := range []string{"failed calling webhook", ".mutate.quaymaster.dev", service, why} {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("the refusal is %q, and says nothing of %q", err, part)
+			t.Errorf("the refusal is %q, and does not contain %q", err, part)
 		}
 	}
 	now := meta.DeleteOptions{GracePeriodSeconds: new(int64)}
@@ -85,6 +85,6 @@ func (c *cold) trySays(t *testing.T, why string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no event of %d says that a ReplicaSet could make no pod: %w", len(list.Items), errNotYet)
+		return fmt.Errorf("no event of %d reports that a ReplicaSet could make no pod: %w", len(list.Items), errNotYet)
 	})
 }

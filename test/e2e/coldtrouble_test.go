@@ -25,12 +25,12 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
-// silentResolver is where nobody answers a question for a name, so that each takes as
-// long as it may.
+// silentResolver is an address without a DNS server, so that each lookup takes its full
+// timeout.
 const silentResolver = "127.0.10.53"
 
-// tryWithoutNames starts a gateway whose resolver is silent, as a cluster's DNS is before
-// its pods run, with everything turned on that has a name.
+// tryWithoutNames starts a gateway with an unresponsive resolver, as a cluster's DNS is
+// before its pods run, with every feature on that has a host name.
 func (c *cold) tryWithoutNames(t *testing.T) {
 	program := c.nameless(t)
 	c.stop(t)
@@ -43,7 +43,7 @@ func (c *cold) tryWithoutNames(t *testing.T) {
 	until(t, awaitTimeout, func(ctx context.Context) error { // and it did ask
 		samples, err := c.gateway.Metrics(ctx)
 		if err == nil && gateway.Sum(samples, "quaymaster_shared_cache_total", "result", "failed") == 0 {
-			err = errors.New("the shared memory answers without DNS")
+			err = errors.New("the shared cache answers without DNS")
 		}
 		return err
 	})
@@ -81,9 +81,9 @@ func (c *cold) tryExpired(t *testing.T) {
 	}
 }
 
-// tryStaleBundle: the configurations name an authority that nobody has any more, as after
-// etcd was restored, so that the API server believes no gateway. The gateway puts it right
-// through the API, which asks nobody about that.
+// tryStaleBundle: the configurations have an authority that no longer exists, as after etcd
+// was restored, so that the API server trusts no gateway. The gateway repairs it through the
+// API, which calls no webhook for that.
 func (c *cold) tryStaleBundle(t *testing.T) {
 	c.stop(t)
 	c.restart(t)
@@ -106,12 +106,12 @@ func (c *cold) tryStaleBundle(t *testing.T) {
 	must(t, err)
 	c.returns(t, c.configuration, c.program(t))
 	if kept := c.secret(t).Data[certificate.EntryBundle]; !bytes.Equal(c.bundle(t), kept) {
-		t.Error("the API server is told other authorities than those in the Secret")
+		t.Error("the webhooks have other authorities than the Secret")
 	}
 }
 
-// tryExpiredFiles: whoever else makes the certificate has to make another one; what is
-// waited for is said, and it is taken without a restart.
+// tryExpiredFiles: an external issuer has to make another certificate; the gateway reports
+// that it waits, and takes it without a restart.
 func (c *cold) tryExpiredFiles(t *testing.T) {
 	c.stop(t)
 	c.restart(t)
@@ -145,7 +145,7 @@ func (c *cold) tryExpiredFiles(t *testing.T) {
 	})
 }
 
-// tryFound: the price of namespaces that nobody asks about, and what tells of it.
+// tryFound: the cost of namespaces outside the webhooks, and how it is reported.
 func (c *cold) tryFound(t *testing.T) {
 	somebody := pod("somebody", c.bare.Name)
 	restrict(&somebody.Spec) // as the namespace's Pod Security Standard wants
@@ -164,13 +164,13 @@ func (c *cold) tryFound(t *testing.T) {
 		releaseNamespace: releaseNamespace + " Pod/" + earlyPod,
 	} {
 		if !strings.Contains(string(said), what) {
-			t.Errorf("the scan says nothing of %s:\n%s", what, said)
+			t.Errorf("the scan does not report %s:\n%s", what, said)
 		}
 		until(t, 2*awaitTimeout, func(ctx context.Context) error { return reported(ctx, reports, namespace) })
 	}
 }
 
-// reported looks for a report that says of an image in a namespace that the policy fails.
+// reported looks for a report with a failure of an image in a namespace.
 func reported(ctx context.Context, client dynamic.Interface, namespace string) error {
 	all, err := reportsIn(ctx, client, policyReports, namespace)
 	if err != nil {
@@ -181,10 +181,10 @@ func reported(ctx context.Context, client dynamic.Interface, namespace string) e
 			return nil
 		}
 	}
-	return fmt.Errorf("none of %d reports in %s says that an image is unsigned: %w", len(all), namespace, errNotYet)
+	return fmt.Errorf("none of %d reports in %s has an unsigned image: %w", len(all), namespace, errNotYet)
 }
 
-// tryPage runs what the page says to do when a cluster hangs: at first nobody is there.
+// tryPage runs the page's commands for a cluster that hangs: at first no gateway runs.
 func (c *cold) tryPage(t *testing.T) {
 	c.stop(t)
 	c.restart(t)

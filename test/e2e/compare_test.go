@@ -24,12 +24,12 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/docs"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// comparison is what is used of a Comparison.
+// comparison has the fields of a Comparison that tests read.
 type comparison struct {
 	Summary struct {
 		Agree      int `json:"agree"`
@@ -54,7 +54,7 @@ type comparedScene struct {
 	binary string
 }
 
-// auditPolicy keeps what the requests about pods were.
+// auditPolicy records the requests about pods.
 const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}]}, {"level": "None"}]}`
 
 func beside(t *testing.T) *comparedScene {
@@ -70,7 +70,7 @@ func beside(t *testing.T) *comparedScene {
 	})
 	must(t, err)
 	t.Cleanup(own.Close)
-	c := &comparedScene{folder: folder, scene: &scene{plane: own, harbour: openHarbour(t, registrytest.Options{}), namespace: "compare"}}
+	c := &comparedScene{folder: folder, scene: &scene{plane: own, env: openEnv(t, registrytest.Options{}), namespace: "compare"}}
 	must(t, own.Namespace(t.Context(), "compare"), own.Namespace(t.Context(), "quiet"))
 	c.client = clientset(t, own.Admin())
 	c.identity, err = own.Install(t.Context())
@@ -85,10 +85,10 @@ func beside(t *testing.T) *comparedScene {
 	configuration.Reports.APIs = &[]string{}
 	c.gateway = c.start(t, configuration)
 	must(t, c.gateway.Ready(t.Context()))
-	text, err := c.harbour.YAML(harbour.Policy{Name: "compare", Namespaces: []string{"compare", "quiet"}, Rule: map[string]any{"mutateDigest": false, "verifyDigest": false}})
+	text, err := c.env.YAML(env.Policy{Name: "compare", Namespaces: []string{"compare", "quiet"}, Rule: map[string]any{"mutateDigest": false, "verifyDigest": false}})
 	must(t, err)
 	c.effect(t, func(ctx context.Context) error { return c.plane.ApplyYAML(ctx, text) })
-	probe, err := c.harbour.Signed("probe", "1.0")
+	probe, err := c.env.Signed("probe", "1.0")
 	must(t, err)
 	eventually(t, func(ctx context.Context) error {
 		if _, err := c.dryRun(ctx, pod("probe", probe.Name)); err != nil {
@@ -104,7 +104,7 @@ func beside(t *testing.T) *comparedScene {
 	return c
 }
 
-// other stands for Kyverno, which denies the pods that are called strict.
+// other is a webhook in place of Kyverno, which denies the pods that are called strict.
 func (c *comparedScene) other(t *testing.T) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func (c *comparedScene) other(t *testing.T) {
 			review.Response.Result = &meta.Status{Code: http.StatusBadRequest, Message: "\n\nresource Pod/compare/strict was blocked due to the following policies \n\ncompare:\n  signed: 'failed to verify image: .attestors[0].entries[0].keys: no matching signatures'\n"}
 		}
 		review.Request = nil
-		_ = json.NewEncoder(w).Encode(review) // whoever asked says that it got none
+		_ = json.NewEncoder(w).Encode(review) // a failed write is an error of the client
 	}))
 	t.Cleanup(server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -164,7 +164,7 @@ func (c *comparedScene) reported(t *testing.T, of *core.Pod, result, message str
 	must(t, err, c.plane.ApplyYAML(t.Context(), string(text)))
 }
 
-// run calls the command, and returns what it ended with and the comparison.
+// run calls the command, and returns its exit status and the comparison.
 func (c *comparedScene) run(t *testing.T, args ...string) (int, comparison) {
 	t.Helper()
 	file := filepath.Join(c.folder, "out.json")
@@ -180,14 +180,13 @@ func (c *comparedScene) run(t *testing.T, args ...string) (int, comparison) {
 	return command.ProcessState.ExitCode(), got
 }
 
-// TestCompare: what Kyverno reported, told in events and denied beside a gateway that
-// recorded what it would have done; each way to differ is found, and where nothing
-// differs nothing is.
+// TestCompare: Kyverno's reports, events and denials in parallel with a gateway that recorded
+// its decisions; each kind of difference is found, and where nothing differs nothing is.
 func TestCompare(t *testing.T) {
 	c := beside(t)
-	signed, err := c.harbour.Signed("shop/web", "1.0")
+	signed, err := c.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := c.harbour.Unsigned("shop/bare", "1.0")
+	bare := c.env.Unsigned("shop/bare", "1.0")
 	quiet := *c
 	quiet.scene = c.in(t, "quiet")
 	same, err := quiet.create(t, pod("same", signed.Name))
@@ -203,7 +202,7 @@ func TestCompare(t *testing.T) {
 
 	for name, row := range map[string]struct{ image, result, message string }{
 		"wrong":  {bare.Name, "pass", "verified from cache"},
-		"absent": {c.harbour.Registry.Host() + "/shop/absent:1.0", "pass", "verified from cache"},
+		"absent": {c.env.Registry.Host() + "/shop/absent:1.0", "pass", "verified from cache"},
 		"denied": {signed.Name, "fail", "failed to verify image " + signed.Name + ": .attestors[0].entries[0].keys: no matching signatures"},
 		"error":  {signed.Name, "error", "failed to fetch image descriptor: TOOMANYREQUESTS"},
 		"alone":  {signed.Name, "", ""},
@@ -248,7 +247,7 @@ func TestCompare(t *testing.T) {
 	t.Run("the page", c.page)
 }
 
-// measured writes what the API server counted.
+// measured logs the API server's metrics.
 func (c *comparedScene) measured(t *testing.T) {
 	t.Helper()
 	text, err := c.client.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())

@@ -12,25 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // tooMany is how many empty objects are too many in one request, and fewer how
 // many are not: 352 bytes are reckoned for each, of 24 MiB.
 const tooMany, fewer = 80_000, 40_000
 
-// complexMemory bounds the anonymous memory of a gateway that is asked about such
-// objects by many at once, in bytes: twice what objects that are read may take, and
-// what it takes anyway.
+// complexMemory bounds the anonymous memory of a gateway that evaluates such objects for many
+// clients at once, in bytes: twice the limit of parsed objects, and its base.
 const complexMemory = 192 << 20
 
 const freighterDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: freighters.harbour.example}
+metadata: {name: freighters.boats.example}
 spec:
-  group: harbour.example
+  group: boats.example
   scope: Namespaced
   names: {plural: freighters, singular: freighter, kind: Freighter, listKind: FreighterList}
   versions:
@@ -40,27 +39,27 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// TestTooComplex: an object that is small to send and large to read is refused in
-// plain words, under the request's UID, and takes nobody's memory.
+// TestTooComplex: an object that is small to send and large to parse is refused with a clear
+// message, under the request's UID, and memory stays bounded.
 func TestTooComplex(t *testing.T) {
 	s := guard(t, "complex", gateway.Configuration{})
 	must(t, s.plane.ApplyYAML(t.Context(), freighterDefinition))
-	s.removeDefinition(t, "freighters.harbour.example")
-	text, err := s.harbour.YAML(harbour.Policy{
+	s.removeDefinition(t, "freighters.boats.example")
+	text, err := s.env.YAML(env.Policy{
 		Name: "complex", Kinds: []string{"Freighter", "Pod"}, Namespaces: []string{s.namespace}, Rule: audited(),
 		Extractors: map[string]any{"Freighter": []any{map[string]any{"path": "/spec/ship"}}},
 	})
 	must(t, err)
 	s.put(t, text)
-	signed, err := s.harbour.Signed("shop/ship", "1.0")
+	signed, err := s.env.Signed("shop/ship", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/wreck", "1.0")
+	bare := s.env.Unsigned("shop/wreck", "1.0")
 	client, err := dynamic.NewForConfig(s.plane.Admin())
 	must(t, err)
-	freighters := client.Resource(schema.GroupVersionResource{Group: "harbour.example", Version: "v1", Resource: "freighters"}).Namespace(s.namespace)
+	freighters := client.Resource(schema.GroupVersionResource{Group: "boats.example", Version: "v1", Resource: "freighters"}).Namespace(s.namespace)
 	create := func(ctx context.Context, image string, cargo int) error {
 		_, err := freighters.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "harbour.example/v1", "kind": "Freighter", "metadata": map[string]any{"name": "laden"},
+			"apiVersion": "boats.example/v1", "kind": "Freighter", "metadata": map[string]any{"name": "laden"},
 			"spec": map[string]any{"ship": image, "cargo": slices.Repeat([]any{map[string]any{}}, cargo)},
 		}}, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 		return err
@@ -111,7 +110,7 @@ func (s *scene) tryComplexReview(t *testing.T, signed, bare string) {
 		{"fewer values", signed, fewer, false, true, ""},
 		{"fewer values and an unsigned image", bare, fewer, false, false, "unsigned"},
 		{"too many values", signed, tooMany, false, false, "too many values"},
-		{"too many together with what was there before", signed, fewer, true, false, "too many values"},
+		{"too many together with the old object", signed, fewer, true, false, "too many values"},
 	} {
 		review := s.reviewOf(pod("laden", row.image), "ann")
 		raw := string(review.Request.Object.Raw)

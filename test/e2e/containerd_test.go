@@ -15,8 +15,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
@@ -67,16 +67,16 @@ func TestContainerd(t *testing.T) {
 	c.Endpoints.API.Tokens = file("tokens", token+",node\n")
 	c.Listen.Socket = filepath.Join(folder, "gateway.sock")
 	s := guard(t, "containerd", c)
-	s.enforce(t, harbour.Policy{Name: "containerd", Namespaces: []string{s.namespace}})
+	s.enforce(t, env.Policy{Name: "containerd", Namespaces: []string{s.namespace}})
 	config := &bindir.Config{BinDir: node(t), MaxVerifiers: -1}
 	must(t, config.PerVerifierTimeout.UnmarshalText([]byte("20s")))
 	verifier := bindir.NewImageVerifier(config)
 
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	foreign, err := s.harbour.SignedBy(s.harbour.Stranger, "shop/foreign", "1.0")
+	foreign, err := s.env.SignedBy(s.env.Stranger, "shop/foreign", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	authorities := file("ca.crt", string(s.secret(t).Data["ca.crt"]))
 	https := map[string]any{"url": "https://" + s.gateway.Configuration.Listen.Address, "caFile": authorities, "tokenFile": file("token", token)}
 	socket := map[string]any{"socket": c.Listen.Socket}
@@ -109,9 +109,9 @@ func TestContainerd(t *testing.T) {
 				says         string
 			}{
 				{"signed, by tag", signed.Name, signed, true, "allowed"},
-				{"signed, by tag and digest", harbour.Pinned(signed), signed, true, "allowed"},
+				{"signed, by tag and digest", env.Pinned(signed), signed, true, "allowed"},
 				{"unsigned", bare.Name, bare, false, "unsigned"},
-				{"by a stranger", foreign.Name, foreign, false, "wrong-key"},
+				{"by another key", foreign.Name, foreign, false, "wrong-key"},
 				{"signed by name, and other bytes", signed.Name, bare, false, ""},
 			} {
 				ok, reason, err := judge(t.Context(), row.name, row.of)
@@ -128,13 +128,13 @@ func TestContainerd(t *testing.T) {
 	}{
 		{"a wrong token", map[string]any{"url": https["url"], "caFile": authorities, "tokenFile": file("wrong", wrong)}, "401"},
 		{"an authority that did not sign the gateway's certificate", map[string]any{"url": https["url"], "caFile": file("other.crt", foreignAuthority(t)), "tokenFile": https["tokenFile"]}, "certificate"},
-		{"nobody behind the socket", map[string]any{"socket": filepath.Join(folder, "nobody.sock")}, "ask the gateway"},
+		{"no server behind the socket", map[string]any{"socket": filepath.Join(folder, "nobody.sock")}, "ask the gateway"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			use(t, row.reached)
 			ok, reason, err := judge(t.Context(), signed.Name, signed)
 			if err != nil || ok || !strings.Contains(reason, row.says) {
-				t.Errorf("%t, %q, %v; want a refusal that says %q", ok, reason, err, row.says)
+				t.Errorf("%t, %q, %v; want a refusal with %q", ok, reason, err, row.says)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestRedirectControllers: where a cluster's owner wants it, templates are redirected
@@ -20,10 +20,10 @@ func TestRedirectControllers(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Webhooks.MutateControllers = []string{"Deployment"}
 	m := mirror(t, "redirect-controllers", c)
-	m.enforceMirrored(t, harbour.Policy{Name: "redirect-controllers", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "redirect-controllers", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "redirect-controllers", m.entry("", nil)))
 	m.isRedirected(t, m.near)
-	signed, bare := m.copied(t, "shop/web", "1.0", m.near), m.harbour.Unsigned("shop/bare", "1.0")
+	signed, bare := m.copied(t, "shop/web", "1.0", m.near), m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near)
 	labels := map[string]string{"app": "controlled"}
 	deployment := func(name, image string) *apps.Deployment {

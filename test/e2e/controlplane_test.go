@@ -143,16 +143,16 @@ func tryIdentities(t *testing.T, c *controlplane.ControlPlane) {
 }
 
 const boatDefinition = `
-apiVersion: harbour.example/v1
+apiVersion: boats.example/v1
 kind: Boat
 metadata: {name: ahoy, namespace: plane-kinds}
 spec: {sails: 3}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: boats.harbour.example}
+metadata: {name: boats.boats.example}
 spec:
-  group: harbour.example
+  group: boats.example
   scope: Namespaced
   names: {plural: boats, singular: boat, kind: Boat, listKind: BoatList}
   versions:
@@ -166,7 +166,7 @@ func tryNewKind(t *testing.T, c *controlplane.ControlPlane) {
 	must(t, c.Namespace(t.Context(), "plane-kinds"), c.ApplyYAML(t.Context(), boatDefinition))
 	client, err := dynamic.NewForConfig(c.Admin())
 	must(t, err)
-	boats := client.Resource(schema.GroupVersionResource{Group: "harbour.example", Version: "v1", Resource: "boats"}).Namespace("plane-kinds")
+	boats := client.Resource(schema.GroupVersionResource{Group: "boats.example", Version: "v1", Resource: "boats"}).Namespace("plane-kinds")
 	if boat, err := boats.Get(t.Context(), "ahoy", meta.GetOptions{}); err != nil || boat.Object["spec"].(map[string]any)["sails"] != int64(3) {
 		t.Errorf("got %v, %v", boat, err)
 	}
@@ -236,6 +236,6 @@ func TestRestart(t *testing.T) {
 		t.Error("it is the same process")
 	}
 	if _, err := client.CoreV1().Pods("kept").Get(t.Context(), "web", meta.GetOptions{}); err != nil {
-		t.Errorf("what was stored is gone: %v", err)
+		t.Errorf("the stored object is gone: %v", err)
 	}
 }

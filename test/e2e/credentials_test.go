@@ -12,20 +12,20 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// captain and password are who may pull from the closed registries.
+// captain and password are the credential of the closed registries.
 const captain, password = "captain", "open-sesame"
 
-// TestCredentials: a private image is looked at with what its pod would be
-// pulled with, and a refusal says with what.
+// TestCredentials: a private image is verified with the pull credentials of its pod, and a
+// refusal names them.
 func TestCredentials(t *testing.T) {
 	s := unguarded(t, "credentials")
 	closed := registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: captain, Password: password}}
-	private, gatewayed := openHarbour(t, closed), openHarbour(t, closed)
-	private.Signer, gatewayed.Signer = s.harbour.Signer, s.harbour.Signer
+	private, gatewayed := openEnv(t, closed), openEnv(t, closed)
+	private.Signer, gatewayed.Signer = s.env.Signer, s.env.Signer
 	must(t, s.pullSecret(t, "quaymaster", "gateway-pull", gatewayed.Registry.Host(), password))
 	t.Cleanup(func() {
 		_ = s.client.CoreV1().Secrets("quaymaster").Delete(context.WithoutCancel(t.Context()), "gateway-pull", meta.DeleteOptions{})
@@ -38,8 +38,8 @@ func TestCredentials(t *testing.T) {
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
 	other := s.in(t, "credentials-other")
-	s.enforce(t, harbour.Policy{Name: "credentials", Namespaces: []string{s.namespace, other.namespace}, Images: []string{
-		s.harbour.Registry.Host() + "/*", private.Registry.Host() + "/*", gatewayed.Registry.Host() + "/*",
+	s.enforce(t, env.Policy{Name: "credentials", Namespaces: []string{s.namespace, other.namespace}, Images: []string{
+		s.env.Registry.Host() + "/*", private.Registry.Host() + "/*", gatewayed.Registry.Host() + "/*",
 	}})
 
 	host := private.Registry.Host()
@@ -55,25 +55,25 @@ func TestCredentials(t *testing.T) {
 	byGateway, err := gatewayed.Signed("shop/web", "1.0")
 	must(t, err)
 
-	const unable = "could not be verified"
+	const failure = "could not be verified"
 	for i, row := range []struct {
 		reason        string
 		in            *scene
 		image, secret string // of the pod
 		account       string
-		pinned        string   // what it becomes, or
+		pinned        string   // the image that it becomes, or
 		says          []string // why it does not
 	}{
-		{"nobody's, first", s, signed.Name, "", "", "", []string{unable, "anonymously"}},
-		{"the pod's own, and it is wrong", s, signed.Name, "wrong", "", "", []string{unable, `the credential from imagePullSecret "wrong" does not allow it`}},
-		{"the pod's own", s, signed.Name, "right", "", harbour.Pinned(signed), nil},
+		{"without credentials, first", s, signed.Name, "", "", "", []string{failure, "anonymously"}},
+		{"the pod's own, and it is wrong", s, signed.Name, "wrong", "", "", []string{failure, `the credential from imagePullSecret "wrong" does not allow it`}},
+		{"the pod's own", s, signed.Name, "right", "", env.Pinned(signed), nil},
 		{"the pod's own, for an unsigned image", s, bare.Name, "right", "", "", []string{"[unsigned]"}},
-		{"its service account's", s, signed.Name, "", "puller", harbour.Pinned(signed), nil},
-		{"nobody's, after it was looked at", s, signed.Name, "", "", "", []string{unable, "anonymously"}},
-		{"a secret that there is not", s, signed.Name, "missing", "", "", []string{unable, `imagePullSecret "missing" does not exist`}},
-		{"a wrong one of another namespace", other, signed.Name, "wrong", "", "", []string{unable, `the credential from imagePullSecret "wrong" does not allow it`}},
-		{"a right one that another namespace has", other, signed.Name, "right", "", "", []string{unable, `imagePullSecret "right" does not exist`}},
-		{"the gateway's", other, byGateway.Name, "", "", harbour.Pinned(byGateway), nil},
+		{"its service account's", s, signed.Name, "", "puller", env.Pinned(signed), nil},
+		{"without credentials, after it was verified", s, signed.Name, "", "", "", []string{failure, "anonymously"}},
+		{"a secret that there is not", s, signed.Name, "missing", "", "", []string{failure, `imagePullSecret "missing" does not exist`}},
+		{"a wrong one of another namespace", other, signed.Name, "wrong", "", "", []string{failure, `the credential from imagePullSecret "wrong" does not allow it`}},
+		{"a right one that another namespace has", other, signed.Name, "right", "", "", []string{failure, `imagePullSecret "right" does not exist`}},
+		{"the gateway's", other, byGateway.Name, "", "", env.Pinned(byGateway), nil},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			p := pod(fmt.Sprintf("row-%d", i), row.image)
@@ -104,7 +104,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("the log holds the password %s", secret)
 		}
 	}
-	if !private.Registry.SawAuthorization() || s.harbour.Registry.SawAuthorization() {
+	if !private.Registry.SawAuthorization() || s.env.Registry.SawAuthorization() {
 		t.Error("the credential went to another registry, or to none")
 	}
 }

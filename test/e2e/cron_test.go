@@ -15,29 +15,29 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // tagAge is how long the gateway here remembers a tag: jobs run when it is over.
 const tagAge = 50 * time.Millisecond
 
-// TestControllers: what makes pods is told early, and the pods that the real
-// controllers make of it are pinned when they come.
+// TestControllers: controllers' templates are checked early, and the pods that the real
+// controllers make of them are pinned when they come.
 func TestControllers(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Webhooks.MutateControllers = []string{"Deployment"}
 	c.Ages.Tag = tagAge.String()
 	s := guard(t, "controllers", c)
-	s.enforce(t, harbour.Policy{Name: "controllers", Namespaces: []string{"controllers"}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.enforce(t, env.Policy{Name: "controllers", Namespaces: []string{"controllers"}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	t.Run("denied early, or as it was written", func(t *testing.T) { s.tryControllers(t, signed, bare) })
 	t.Run("a Deployment that is pinned", func(t *testing.T) { s.tryPinnedDeployment(t, signed, bare) })
 	t.Run("a hook of Helm", func(t *testing.T) { s.tryHook(t, signed, bare) })
-	t.Run("a CronJob whose tag moves", s.tryCron)
+	t.Run("a CronJob with a tag that moves", s.tryCron)
 }
 
 // template is what controllers make pods of.
@@ -105,15 +105,15 @@ func (s *scene) tryPinnedDeployment(t *testing.T, signed, bare gatetest.Image) {
 	denied(t, "a Deployment of an unsigned image", err, "unsigned")
 	first, err := apply(signed.Name)
 	must(t, err)
-	if image := first.Spec.Template.Spec.Containers[0].Image; image != harbour.Pinned(signed) {
-		t.Errorf("the Deployment has %s, want %s", image, harbour.Pinned(signed))
+	if image := first.Spec.Template.Spec.Containers[0].Image; image != env.Pinned(signed) {
+		t.Errorf("the Deployment has %s, want %s", image, env.Pinned(signed))
 	}
 	again, err := apply(signed.Name)
 	must(t, err)
-	if again.Generation != first.Generation || again.Spec.Template.Spec.Containers[0].Image != harbour.Pinned(signed) {
+	if again.Generation != first.Generation || again.Spec.Template.Spec.Containers[0].Image != env.Pinned(signed) {
 		t.Errorf("applied again, generation %d became %d, with %v", first.Generation, again.Generation, again.Spec.Template.Spec.Containers)
 	}
-	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "app=pinned", harbour.Pinned(signed)) })
+	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "app=pinned", env.Pinned(signed)) })
 	if said, err := kubectl("rollout", "history", "deployment/web"); err != nil || strings.Contains(said, "\n2 ") {
 		t.Errorf("its history: %v, %s", err, said)
 	}
@@ -149,14 +149,14 @@ func (s *scene) tryHook(t *testing.T, signed, bare gatetest.Image) {
 	if image := got.Spec.Template.Spec.Containers[0].Image; image != signed.Name {
 		t.Errorf("the hook has %s, want the image as it was written", image)
 	}
-	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=hook", harbour.Pinned(signed)) })
+	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=hook", env.Pinned(signed)) })
 }
 
 // tryCron: each run of a CronJob gets the image that its tag names then, if it is
 // signed.
 func (s *scene) tryCron(t *testing.T) {
 	kubectl := s.kubectl(t)
-	first, err := s.harbour.Signed("shop/nightly", "1.0")
+	first, err := s.env.Signed("shop/nightly", "1.0")
 	must(t, err)
 	_, err = s.client.BatchV1().CronJobs(s.namespace).Create(t.Context(), cronJob("nightly", first.Name), meta.CreateOptions{})
 	must(t, err)
@@ -168,14 +168,14 @@ func (s *scene) tryCron(t *testing.T) {
 
 	_, err = run("run-1")
 	must(t, err)
-	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=run-1", harbour.Pinned(first)) })
+	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=run-1", env.Pinned(first)) })
 
-	second, err := s.harbour.Signed("shop/nightly", "1.0")
+	second, err := s.env.Signed("shop/nightly", "1.0")
 	must(t, err)
 	forget()
 	_, err = run("run-2")
 	must(t, err)
-	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=run-2", harbour.Pinned(second)) })
+	eventually(t, func(ctx context.Context) error { return s.onePod(ctx, "job-name=run-2", env.Pinned(second)) })
 
 	// A job that was admitted before the tag moved makes its pod only now.
 	jobs := s.client.BatchV1().Jobs(s.namespace)
@@ -184,7 +184,7 @@ func (s *scene) tryCron(t *testing.T) {
 	held.Spec.Suspend = &suspended
 	_, err = jobs.Create(t.Context(), held, meta.CreateOptions{})
 	must(t, err)
-	s.harbour.Unsigned("shop/nightly", "1.0")
+	s.env.Unsigned("shop/nightly", "1.0")
 	forget()
 	said, err := run("run-3")
 	if err == nil || !strings.Contains(said, "[unsigned]") {

@@ -19,7 +19,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/report/decisionlog"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 )
 
 // engine is another engine beside the gateway: a pair of webhooks that refuses images
@@ -28,7 +28,7 @@ type engine struct {
 	mu      sync.Mutex
 	judged  map[string]int
 	refused map[string]bool
-	// held has whoever mutates a pod of the name "held" wait: it takes a channel that is
+	// held has the mutation of a pod of the name "held" wait: it takes a channel that is
 	// closed when it may go on.
 	held chan chan struct{}
 }
@@ -101,9 +101,9 @@ func (e *engine) answer(t *testing.T, w http.ResponseWriter, r *http.Request, ju
 func TestCutOver(t *testing.T) {
 	s, other, log := besides(t, "another-engine", "cut-over")
 	kubectl := s.kubectl(t)
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	answered := s.flip(t, kubectl, signed.Name, s.harbour.Unsigned("shop/bare", "1.0").Name)
+	answered := s.flip(t, kubectl, signed.Name, s.env.Unsigned("shop/bare", "1.0").Name)
 	ctx, cancel := context.WithTimeout(t.Context(), awaitTimeout)
 	defer cancel()
 	must(t, s.gateway.Stop(ctx))
@@ -111,18 +111,18 @@ func TestCutOver(t *testing.T) {
 }
 
 // TestCutOverInFlight: a pod that the other engine mutates, after the gateway's turn, when
-// the label comes is refused where nobody pinned it, and admitted when it is created again;
+// the label comes is refused where it is not pinned, and admitted when it is created again;
 // one by digest is at once.
 func TestCutOverInFlight(t *testing.T) {
 	s, other, _ := besides(t, "yet-another-engine", "cut-over-flight")
 	kubectl := s.kubectl(t)
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	for _, row := range []struct{ what, image, code string }{
 		{"a tag", signed.Name, "missing-digest"},
-		{"a tag and its digest", harbour.Pinned(signed), ""},
-		{"a digest that nobody signed", bare.ByDigest(), "unsigned"},
+		{"a tag and its digest", env.Pinned(signed), ""},
+		{"an unsigned digest", bare.ByDigest(), "unsigned"},
 	} {
 		_, err := kubectl("label", "namespace", s.namespace, "quaymaster.dev/mode-")
 		must(t, err)
@@ -159,9 +159,9 @@ func besides(t *testing.T, name, namespace string) (s *scene, other *engine, log
 	s = unguarded(t, namespace)
 	_, err := s.kubectl(t)("label", "namespace", namespace, namespace+"=true", "--overwrite")
 	must(t, err)
-	log = s.shadowed(t, harbour.Policy{Name: namespace, Namespaces: []string{namespace}, FailurePolicy: "Fail"})
+	log = s.shadowed(t, env.Policy{Name: namespace, Namespaces: []string{namespace}, FailurePolicy: "Fail"})
 	other = s.beside(t, name, namespace)
-	bare := s.harbour.Unsigned("probe/bare", "1.0")
+	bare := s.env.Unsigned("probe/bare", "1.0")
 	eventually(t, func(ctx context.Context) error { // the API server knows the other one
 		if _, err := s.dryRun(ctx, pod("probe", bare.Name)); err == nil {
 			return errAdmitted
@@ -179,8 +179,8 @@ type answer struct {
 	between bool
 }
 
-// flip creates pods all the time while the label comes and goes, and returns who came in.
-// As a controller does, it creates a pod again that fell between the engines.
+// flip creates pods all the time while the label comes and goes, and returns the answers. As
+// a controller does, it creates a pod again that fell between the engines.
 func (s *scene) flip(t *testing.T, kubectl func(...string) (string, error), signed, bare string) map[string]answer {
 	t.Helper()
 	const workers, flips, between = 4, 12, 40

@@ -12,12 +12,12 @@ import (
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// dashboardRights are what the documentation has the gateway granted, and a reader.
+// dashboardRights are the documented permissions of the gateway, and a reader.
 const dashboardRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: dashboard-gateway}
@@ -37,7 +37,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: dashboar
 subjects: [{kind: ServiceAccount, name: reader, namespace: dashboard}]
 `
 
-// shown is what is read of the dashboard's list of images.
+// shown has the fields of the dashboard's list of images that tests read.
 type shown struct {
 	Reason string `json:"reason"`
 	About  struct {
@@ -76,14 +76,13 @@ func looks(ctx context.Context, g *gateway.Gateway, token string) (status int, s
 	return response.StatusCode, said, errors.Join(err, json.Unmarshal(text, &said))
 }
 
-// TestDashboard: of two replicas, the one that does not lead shows what the leader's scan
-// found, to whom the cluster lets read it, and what it knows itself when the leader is
-// dead.
+// TestDashboard: of two replicas, the follower shows the results of the leader's scan to
+// users with the permission, and its own when the leader is dead.
 func TestDashboard(t *testing.T) {
 	s := unguarded(t, "dashboard")
 	s.rights(t)
-	bare := s.harbour.Unsigned("shop/scanned", "1.0")
-	_, err := s.create(t, pod("old", bare.Name)) // nobody was asked about it
+	bare := s.env.Unsigned("shop/scanned", "1.0")
+	_, err := s.create(t, pod("old", bare.Name)) // before there is a gateway
 	must(t, err)
 	replicas := s.replicas(t, 2, func(c *gateway.Configuration) {
 		c.Dashboard.Address, err = process.FreeAddress(t.Context())
@@ -99,7 +98,7 @@ func TestDashboard(t *testing.T) {
 		return leads(leader)
 	})
 	s.gateway = leader
-	s.enforce(t, harbour.Policy{Name: "dashboard", Namespaces: []string{"dashboard"}})
+	s.enforce(t, env.Policy{Name: "dashboard", Namespaces: []string{"dashboard"}})
 	token := func(name string, audiences ...string) string {
 		made, err := s.plane.Token(t.Context(), s.namespace, name, audiences...)
 		must(t, err)
@@ -125,10 +124,10 @@ func TestDashboard(t *testing.T) {
 			return nil
 		})
 	})
-	t.Run("who may read is asked at each", func(t *testing.T) {
+	t.Run("each checks the permission", func(t *testing.T) {
 		mayRead(t, replicas, reader, token)
 	})
-	t.Run("it shows what it knows when the leader is dead, and says so, until it leads", func(t *testing.T) {
+	t.Run("it shows its own results when the leader is dead, with a note, until it leads", func(t *testing.T) {
 		leader.Kill()
 		outlives(t, other, reader, led)
 	})
@@ -146,9 +145,9 @@ func mayRead(t *testing.T, replicas []*gateway.Gateway, reader string, token fun
 		reason, token, says string
 		status              int
 	}{
-		{"somebody who may", reader, "", 200},
-		{"somebody who may not", token("stranger", audience), "forbidden", 403},
-		{"nobody", "", "unauthenticated", 401},
+		{"a reader", reader, "", 200},
+		{"an account without the permission", token("stranger", audience), "forbidden", 403},
+		{"no token", "", "unauthenticated", 401},
 		{"garbage", "garbage", "unauthenticated", 401},
 		{"a token for another audience", token("reader", "elsewhere"), "unauthenticated", 401},
 		{"a token for the API server", token("reader"), "unauthenticated", 401},
@@ -162,7 +161,7 @@ func mayRead(t *testing.T, replicas []*gateway.Gateway, reader string, token fun
 	}
 }
 
-// outlives asks a replica whose leader was killed just now.
+// outlives calls a replica just after its leader was killed.
 func outlives(t *testing.T, other *gateway.Gateway, reader, led string) {
 	t.Helper()
 	status, said, err := looks(t.Context(), other, reader)
@@ -178,7 +177,8 @@ func outlives(t *testing.T, other *gateway.Gateway, reader, led string) {
 	})
 }
 
-// rights makes the accounts, and grants what they and the gateway need until the test ends.
+// rights makes the accounts, and grants their permissions and the gateway's until the test
+// ends.
 func (s *scene) rights(t *testing.T) {
 	t.Helper()
 	s.account(t, "reader")

@@ -6,18 +6,18 @@ import (
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestDebug: kubectl debug brings an image into a pod that runs already.
 // TestAdmission asks the same through the API.
 func TestDebug(t *testing.T) {
 	s := guard(t, "debug", gateway.Configuration{})
-	s.enforce(t, harbour.Policy{Name: "debug", Namespaces: []string{"debug"}})
-	signed, err := s.harbour.Signed("shop/tools", "1.0")
+	s.enforce(t, env.Policy{Name: "debug", Namespaces: []string{"debug"}})
+	signed, err := s.env.Signed("shop/tools", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	_, err = s.create(t, pod("web", signed.Name))
 	must(t, err)
 	kubectl := s.kubectl(t)
@@ -42,8 +42,8 @@ func TestDebug(t *testing.T) {
 	if err != nil {
 		t.Errorf("a signed image: %v, %s", err, said)
 	}
-	if images := ephemeral(); len(images) != 1 || images[0] != harbour.Pinned(signed) {
-		t.Errorf("the pod got %v, want %s", images, harbour.Pinned(signed))
+	if images := ephemeral(); len(images) != 1 || images[0] != env.Pinned(signed) {
+		t.Errorf("the pod got %v, want %s", images, env.Pinned(signed))
 	}
 
 	// A copy of the pod with another image is a new pod.

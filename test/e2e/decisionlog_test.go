@@ -16,8 +16,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // logged is a gateway under a pod's name that writes a decision log.
@@ -35,14 +35,14 @@ func (l *logged) begin(t *testing.T) *gateway.Gateway {
 	var c gateway.Configuration
 	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, l.identity))
-	c.PlainHTTP(l.harbour.Registry.Host())
+	c.PlainHTTP(l.env.Registry.Host())
 	c.DecisionLog.Folder, c.DecisionLog.Fsync = l.log, "always"
 	g, err := gateway.Start(t.Context(), gateway.Options{Program: l.binary, Folder: folder, Configuration: c, Env: []string{"POD_NAME=quaymaster-0"}})
 	must(t, err)
 	t.Cleanup(func() {
 		g.Kill()
 		if t.Failed() {
-			t.Logf("the gateway said:\n%s", g.Log())
+			t.Logf("the gateway wrote:\n%s", g.Log())
 		}
 	})
 	must(t, g.Ready(t.Context()))
@@ -61,8 +61,8 @@ func TestDecisionLogSurvivesKill(t *testing.T) {
 	s.gateway.Kill()
 	g := l.begin(t)
 	s.gateway = g
-	s.apply(t, harbour.Policy{Name: "decision-log", Namespaces: []string{"decision-log"}})
-	signed, err := s.harbour.Signed("logged", "v1")
+	s.apply(t, env.Policy{Name: "decision-log", Namespaces: []string{"decision-log"}})
+	signed, err := s.env.Signed("logged", "v1")
 	must(t, err)
 
 	var answered sync.Map
@@ -152,7 +152,7 @@ func (l *logged) check(t *testing.T, answered *sync.Map) {
 	t.Logf("%d were answered; %d lines, %d decisions, notes %v", total, said.Summary.Lines, said.Summary.Decisions, said.Summary.Notes)
 }
 
-// secret is the public key, where the documentation says that it is.
+// secret is the public key, from the Secret that the documentation names.
 func (l *logged) secret(t *testing.T) []byte {
 	t.Helper()
 	found, err := l.client.CoreV1().Secrets("quaymaster").Get(t.Context(), "quaymaster-certificate", meta.GetOptions{})

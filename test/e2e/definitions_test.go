@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // pruning is a definition as another engine may ship it: its schema knows rules,
@@ -69,7 +69,7 @@ func TestDefinitions(t *testing.T) {
 	s.endLead(t)
 	s.gateway = s.start(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	_, err = s.dryRun(t.Context(), pod("bare", bare.Name))
 	must(t, err)
 	if watched := s.watched(t); len(watched) != 0 {
@@ -86,7 +86,7 @@ func TestDefinitions(t *testing.T) {
 	_, err = s.plane.Install(t.Context())
 	must(t, err)
 	s.awaitWatched(t, all...)
-	s.enforce(t, harbour.Policy{Name: "definitions", Namespaces: []string{s.namespace}})
+	s.enforce(t, env.Policy{Name: "definitions", Namespaces: []string{s.namespace}})
 	_, err = s.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "an unsigned image, once there are policies", err, "unsigned")
 	if pruned := s.pruned(t); len(pruned) != 1 {
@@ -94,7 +94,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// watched returns the kinds that the gateway says it watches.
+// watched returns the kinds that the gateway logs as watched.
 func (s *scene) watched(t *testing.T) []string {
 	t.Helper()
 	lines, err := s.gateway.Lines()

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -44,16 +44,16 @@ type quay struct {
 
 func (s *scene) quay(t *testing.T, name string) quay {
 	t.Helper()
-	q := quay{glob: s.harbour.Registry.Host() + "/" + name + "/*", bare: s.harbour.Unsigned(name+"/bare", "1.0")}
+	q := quay{glob: s.env.Registry.Host() + "/" + name + "/*", bare: s.env.Unsigned(name+"/bare", "1.0")}
 	var errs [2]error
-	q.signed, errs[0] = s.harbour.Signed(name+"/signed", "1.0")
-	q.foreign, errs[1] = s.harbour.SignedBy(s.harbour.Stranger, name+"/foreign", "1.0")
+	q.signed, errs[0] = s.env.Signed(name+"/signed", "1.0")
+	q.foreign, errs[1] = s.env.SignedBy(s.env.Stranger, name+"/foreign", "1.0")
 	must(t, errs[:]...)
 	return q
 }
 
 // imagePolicy writes an image policy of Kyverno that wants signatures by the
-// harbour's signer.
+// environment's signer.
 func (s *scene) imagePolicy(kind, metadata, glob string) string {
 	return fmt.Sprintf(`
 apiVersion: policies.kyverno.io/v1
@@ -68,8 +68,8 @@ spec:
       cosign: {key: {data: %q}, ctlog: {insecureIgnoreTlog: true, insecureIgnoreSCT: true}}
   validations:
     - expression: images.containers.map(image, verifyImageSignatures(image, [attestors.ours])).all(n, n > 0)
-      message: an image is not signed by the harbour
-`, kind, metadata, glob, s.harbour.Signer.PublicPEM())
+      message: an image is not signed by the trusted key
+`, kind, metadata, glob, s.env.Signer.PublicPEM())
 }
 
 func plural(kind string) string {
@@ -116,15 +116,15 @@ func (s *scene) tryImagePolicy(t *testing.T) {
 	q := s.quay(t, "ivpol")
 	text := s.imagePolicy("ImageValidatingPolicy", "name: dialects", q.glob)
 	s.put(t, text)
-	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
-	s.awaitRefused(t, q.foreign.Name, "an image is not signed by the harbour")
+	s.awaitRefused(t, q.bare.Name, "an image is not signed by the trusted key")
+	s.awaitRefused(t, q.foreign.Name, "an image is not signed by the trusted key")
 	got, err := s.create(t, pod("ivpol", q.signed.Name))
 	must(t, err)
-	if want := []string{harbour.Pinned(q.signed)}; !slices.Equal(images(got), want) {
+	if want := []string{env.Pinned(q.signed)}; !slices.Equal(images(got), want) {
 		t.Errorf("images %v, want %v", images(got), want)
 	}
 	_, err = s.create(t, pod("ivpol-two", q.signed.Name, q.bare.Name))
-	if err == nil || !strings.Contains(err.Error(), "an image is not signed by the harbour") {
+	if err == nil || !strings.Contains(err.Error(), "an image is not signed by the trusted key") {
 		t.Errorf("an unsigned image beside a signed one: %v", err)
 	}
 	s.refuseBroken(t, strings.Replace(text, "validations:", "validationz:", 1), "spec.validationz")
@@ -148,7 +148,7 @@ func (s *scene) tryNamespacedImagePolicy(t *testing.T) {
 	q := s.quay(t, "nivpol")
 	other := s.in(t, "dialects-other")
 	s.put(t, s.imagePolicy("NamespacedImageValidatingPolicy", "name: dialects, namespace: "+s.namespace, q.glob))
-	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
+	s.awaitRefused(t, q.bare.Name, "an image is not signed by the trusted key")
 	s.awaitAdmitted(t, q.signed.Name)
 	if _, err := other.dryRun(t.Context(), pod("bare", q.bare.Name)); err != nil {
 		t.Errorf("a pod of another namespace: %v", err)
@@ -172,8 +172,8 @@ spec:
 
 func (s *scene) tryClusterImagePolicy(t *testing.T) {
 	q := s.quay(t, "cip")
-	logged := s.harbour.Unsigned("cip/logged", "1.0")
-	must(t, s.harbour.SignLegacy(logged, verifytest.Claim{Signer: s.harbour.Signer}, nil)) // with an entry in the log
+	logged := s.env.Unsigned("cip/logged", "1.0")
+	must(t, s.env.SignLegacy(logged, verifytest.Claim{Signer: s.env.Signer}, nil)) // with an entry in the log
 	other, err := verifytest.New(verifytest.Options{})
 	must(t, err)
 	text := fmt.Sprintf(`
@@ -182,34 +182,34 @@ kind: ClusterImagePolicy
 metadata: {name: dialects}
 spec:
   images: [{glob: %q}]
-  authorities: [{name: harbour, key: {data: %q}, ctlog: {trustRootRef: dialects}}]
-`, q.glob, s.harbour.Signer.PublicPEM())
+  authorities: [{name: trusted, key: {data: %q}, ctlog: {trustRootRef: dialects}}]
+`, q.glob, s.env.Signer.PublicPEM())
 	s.put(t, text)
 	s.awaitRefused(t, logged.Name, "could not be verified", "there is no TrustRoot dialects")
-	s.put(t, trustRoot(s.harbour.Sigstore, ""))
+	s.put(t, trustRoot(s.env.Sigstore, ""))
 	got, err := s.create(t, pod("cip", logged.Name))
 	must(t, err)
-	if want := []string{harbour.Pinned(logged)}; !slices.Equal(images(got), want) {
+	if want := []string{env.Pinned(logged)}; !slices.Equal(images(got), want) {
 		t.Errorf("images %v, want %v", images(got), want)
 	}
 	s.awaitRefused(t, q.bare.Name, "[unsigned]")
 	s.awaitRefused(t, q.foreign.Name, "[wrong-key]")
-	unnamed := s.harbour.Unsigned("unnamed/app", "1.0")
+	unnamed := s.env.Unsigned("unnamed/app", "1.0")
 	s.awaitAdmitted(t, unnamed.Name)
 	s.in(t, "dialects-opted-in", "policy.sigstore.dev/include", "true").awaitRefused(t, unnamed.Name, "no ClusterImagePolicy names")
 
 	must(t, s.plane.ApplyYAML(t.Context(), trustRoot(other, "")))
 	s.awaitRefused(t, logged.Name, "ClusterImagePolicy/dialects")
-	must(t, s.plane.ApplyYAML(t.Context(), trustRoot(s.harbour.Sigstore, "")))
+	must(t, s.plane.ApplyYAML(t.Context(), trustRoot(s.env.Sigstore, "")))
 	s.awaitAdmitted(t, logged.Name)
-	s.refuseBroken(t, trustRoot(s.harbour.Sigstore, ", key: 1"), "spec.sigstoreKeys.tLogs[0].key")
+	s.refuseBroken(t, trustRoot(s.env.Sigstore, ", key: 1"), "spec.sigstoreKeys.tLogs[0].key")
 	s.refuseBroken(t, strings.Replace(text, "images:", "image:", 1), "spec.image")
 }
 
 func (s *scene) tryImageException(t *testing.T) {
 	q := s.quay(t, "polex")
 	s.put(t, s.imagePolicy("ImageValidatingPolicy", "name: excepted", q.glob))
-	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
+	s.awaitRefused(t, q.bare.Name, "an image is not signed by the trusted key")
 	exception := func(namespace, field string) string {
 		return fmt.Sprintf(`
 apiVersion: policies.kyverno.io/v1
@@ -235,7 +235,7 @@ spec: {%s: [{name: excepted, kind: ImageValidatingPolicy}]}
 func (s *scene) tryOverride(t *testing.T) {
 	q := s.quay(t, "override")
 	s.put(t, s.imagePolicy("ImageValidatingPolicy", "name: overridden", q.glob))
-	s.awaitRefused(t, q.bare.Name, "an image is not signed by the harbour")
+	s.awaitRefused(t, q.bare.Name, "an image is not signed by the trusted key")
 	override := func(name, effect, match string) string {
 		return fmt.Sprintf(`
 apiVersion: quaymaster.dev/v1alpha1
@@ -255,9 +255,9 @@ spec: {effect: %s, reason: a bad day, expires: %q, match: {%s}}
 	denied(t, "an image that is allowed and denied", err, "override-denied")
 	drop()
 
-	unnamed := s.harbour.Unsigned("nobody/app", "1.0")
+	unnamed := s.env.Unsigned("nobody/app", "1.0")
 	s.awaitAdmitted(t, unnamed.Name)
-	drop = s.put(t, override("dialects-repository", "Deny", "repositories: ["+s.harbour.Registry.Host()+"/nobody/app]"))
+	drop = s.put(t, override("dialects-repository", "Deny", "repositories: ["+s.env.Registry.Host()+"/nobody/app]"))
 	s.awaitRefused(t, unnamed.Name, "[override-denied]", "a bad day")
 	drop()
 	_, err = s.dryRun(t.Context(), pod("unnamed", unnamed.Name))

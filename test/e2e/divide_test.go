@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // namespaced writes a policy as one of a namespace.
-func (s *scene) namespaced(t *testing.T, policy harbour.Policy) string {
+func (s *scene) namespaced(t *testing.T, policy env.Policy) string {
 	t.Helper()
-	text, err := s.harbour.YAML(policy)
+	text, err := s.env.YAML(policy)
 	must(t, err)
 	text = strings.Replace(text, "kind: ClusterPolicy", "kind: Policy", 1)
 	return strings.Replace(text, "name: "+policy.Name, "name: "+policy.Name+"\n  namespace: "+s.namespace, 1)
 }
 
-// guards returns the webhooks that the API server is told to call for Pods that are
-// created in the scene's namespace.
+// guards returns the webhooks that are registered for the creation of Pods in the scene's
+// namespace.
 func (s *scene) guards(ctx context.Context) ([]admission.ValidatingWebhook, error) {
 	kept, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, ownName, meta.GetOptions{})
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *scene) guards(ctx context.Context) ([]admission.ValidatingWebhook, erro
 	return guards, nil
 }
 
-// called tells webhooks by what matters here.
+// called lists webhooks by the fields that matter here.
 func called(webhooks []admission.ValidatingWebhook) []string {
 	var all []string
 	for _, w := range webhooks {
@@ -68,19 +68,19 @@ func (s *scene) calls(t *testing.T, webhook string) float64 {
 	return gateway.Sum(samples, "apiserver_admission_webhook_request_total", "name", webhook, "type", "validating")
 }
 
-// TestDivided: what a policy of one namespace says of failures and time counts
-// there and nowhere else, and the API server calls for each what is meant for it.
+// TestDivided: failure policy and timeout of one namespace's policy apply there and nowhere
+// else, and the API server calls the webhook of each.
 func TestDivided(t *testing.T) {
 	loose := guard(t, "divided-loose", gateway.Configuration{})
 	strict := loose.in(t, "divided-strict")
-	text, err := loose.harbour.YAML(harbour.Policy{
+	text, err := loose.env.YAML(env.Policy{
 		Name: "divided", FailurePolicy: "Ignore", Spec: map[string]any{"webhookTimeoutSeconds": 7},
 		// Not the pods of other tests, which leave theirs behind.
-		Images: []string{loose.harbour.Registry.Host() + "/*"},
+		Images: []string{loose.env.Registry.Host() + "/*"},
 	})
 	must(t, err)
 	loose.put(t, text)
-	loose.put(t, strict.namespaced(t, harbour.Policy{Name: "divided", FailurePolicy: "Fail", Spec: map[string]any{"webhookTimeoutSeconds": 30}}))
+	loose.put(t, strict.namespaced(t, env.Policy{Name: "divided", FailurePolicy: "Fail", Spec: map[string]any{"webhookTimeoutSeconds": 30}}))
 	var names [2]string
 	for i, row := range []struct {
 		in      *scene
@@ -102,14 +102,14 @@ func TestDivided(t *testing.T) {
 	if names[0] == names[1] {
 		t.Fatalf("one webhook, %s, for both namespaces", names[0])
 	}
-	bare := loose.harbour.Unsigned("shop/bare", "1.0")
-	signed, err := loose.harbour.Signed("shop/web", "1.0")
+	bare := loose.env.Unsigned("shop/bare", "1.0")
+	signed, err := loose.env.Signed("shop/web", "1.0")
 	must(t, err)
 	for _, in := range []*scene{loose, strict} {
 		in.awaitGuard(t, in, bare.Name, true)
 		_, err := in.dryRun(t.Context(), pod("bare", bare.Name))
 		denied(t, "an unsigned image in "+in.namespace, err, "unsigned")
-		if got, err := in.dryRun(t.Context(), pod("signed", signed.Name)); err != nil || images(got)[0] != harbour.Pinned(signed) {
+		if got, err := in.dryRun(t.Context(), pod("signed", signed.Name)); err != nil || images(got)[0] != env.Pinned(signed) {
 			t.Errorf("a signed image in %s: %v", in.namespace, err)
 		}
 	}
@@ -118,15 +118,15 @@ func TestDivided(t *testing.T) {
 	t.Run("the gateway is away", func(t *testing.T) {
 		loose.gateway.Kill()
 		if _, err := strict.dryRun(t.Context(), pod("signed", signed.Name)); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
-			t.Errorf("where the policy says Fail: %v, want that the API server refuses", err)
+			t.Errorf("under Fail: %v, want that the API server refuses", err)
 		}
 		if _, err := loose.dryRun(t.Context(), pod("signed", signed.Name)); err != nil {
-			t.Errorf("where it says Ignore: %v", err)
+			t.Errorf("under Ignore: %v", err)
 		}
 	})
 }
 
-// tryCalls has the API server say whom it called.
+// tryCalls checks by the API server's metrics which webhooks it called.
 func tryCalls(t *testing.T, loose, strict *scene, names [2]string, image string) {
 	for i, in := range []*scene{loose, strict} {
 		var before [2]float64
@@ -148,24 +148,24 @@ func tryCalls(t *testing.T, loose, strict *scene, names [2]string, image string)
 }
 
 func tryRegistryAway(t *testing.T, loose, strict *scene) {
-	unseen, err := loose.harbour.Signed("shop/unseen", "1.0")
+	unseen, err := loose.env.Signed("shop/unseen", "1.0")
 	must(t, err)
-	loose.harbour.Registry.SetFaults(registrytest.Fault{Do: breakOff})
-	defer loose.harbour.Registry.SetFaults()
+	loose.env.Registry.SetFaults(registrytest.Fault{Do: breakOff})
+	defer loose.env.Registry.SetFaults()
 	_, err = strict.dryRun(t.Context(), pod("unseen", unseen.Name))
-	unable(t, "where the policy says Fail", err)
+	unverified(t, "under Fail", err)
 	heard, said := loose.heard(t)
 	if _, err := heard.dryRun(t.Context(), pod("unseen", unseen.Name)); err != nil {
-		t.Errorf("where it says Ignore: %v", err)
+		t.Errorf("under Ignore: %v", err)
 	}
 	if warnings := said(); !strings.Contains(warnings, "could not be verified") {
-		t.Errorf("whoever is admitted without proof is warned of %q", warnings)
+		t.Errorf("the warning of an unverified pod is %q", warnings)
 	}
-	loose.harbour.Registry.SetFaults()
+	loose.env.Registry.SetFaults()
 	eventually(t, func(ctx context.Context) error {
 		got, err := strict.dryRun(ctx, pod("unseen", unseen.Name))
-		if err == nil && images(got)[0] != harbour.Pinned(unseen) {
-			err = errors.New("it is back, and nobody pins")
+		if err == nil && images(got)[0] != env.Pinned(unseen) {
+			err = errors.New("it is back, and does not pin")
 		}
 		return err
 	})

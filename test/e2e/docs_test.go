@@ -17,8 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestDocumentation runs the commands of the pages that need a cluster, with the
-// charts, one page after another: each takes away what it installs.
+// TestDocumentation runs the commands of the pages that need a cluster, with the charts, one
+// page after another: each uninstalls its release.
 func TestDocumentation(t *testing.T) {
 	r := released(t)
 	checkout, err := peers.Checkout()
@@ -68,9 +68,9 @@ func (r *release) shell(t *testing.T, checkout, programs, page string) docs.Shel
 	t.Helper()
 	folder := t.TempDir()
 	must(t, os.Symlink(r.deploy, filepath.Join(folder, "deploy")))
-	host := r.harbour.Registry.Host()
+	host := r.env.Registry.Host()
 	for _, repository := range []string{"library/nginx", "shop/unsigned"} {
-		r.harbour.Unsigned(repository, "1.27")
+		r.env.Unsigned(repository, "1.27")
 	}
 	given := filepath.Join(checkout, "test", "docs", "testdata")
 	file := filepath.Join(given, "before", strings.TrimSuffix(filepath.Base(page), ".md")+".sh")
@@ -90,7 +90,7 @@ func (r *release) shell(t *testing.T, checkout, programs, page string) docs.Shel
 			return nil
 		},
 		Names: map[string]string{"docker.io/library": host + "/library", "registry.example": host},
-		// There is one cluster, and the checkout's chart stands for that of the next release.
+		// There is one cluster, and the checkout's chart replaces that of the next release.
 		Calls: map[string]string{"--context production": "--context default", "oci://ghcr.io/quaymaster/charts/quaymaster": "deploy/helm/quaymaster"},
 		Env:   r.environment(folder, programs),
 	}
@@ -105,7 +105,7 @@ func (r *release) environment(folder, programs string) []string {
 	}
 }
 
-// kubelet does what a cluster with nodes would do when somebody runs Helm.
+// kubelet does the part of a cluster's nodes when a test runs Helm.
 type kubelet struct {
 	*release
 	node    *nodeAPI // nil if there are no nodes
@@ -129,7 +129,7 @@ func (n *kubelet) after(t *testing.T, command string) {
 	case strings.HasPrefix(command, "kubectl apply -f policy.yaml"):
 		scene := *n.scene
 		scene.namespace = "quay-start"
-		(&release{scene: &scene}).awaitDenial(t, n.harbour.Registry.Host()+"/library/nginx:1.27")
+		(&release{scene: &scene}).awaitDenial(t, n.env.Registry.Host()+"/library/nginx:1.27")
 	}
 }
 
@@ -153,7 +153,7 @@ func (n *kubelet) stop(t *testing.T) error {
 	return stopped.Stop(t.Context())
 }
 
-// becomeReady says of the pods of the release, which no kubelet runs, that they run.
+// becomeReady sets the release's pods, which no kubelet runs, to running.
 func (n *kubelet) becomeReady(ctx context.Context) error {
 	if n.node != nil {
 		if err := n.tend(ctx, n.node.name); err != nil {

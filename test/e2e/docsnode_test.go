@@ -19,12 +19,12 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// nodeAPI answers what the API server asks a kubelet for kubectl: the log of a pod, and a
-// way to its ports. Its pods are the process that runs for a release.
+// nodeAPI serves the kubelet's endpoints for kubectl: the log of a pod, and a connection to
+// its ports. Its pods are the process that runs for a release.
 type nodeAPI struct {
 	name    string
 	running atomic.Pointer[replica]
-	// ports are the addresses at which the process has what the pod has at a port.
+	// ports are the process's addresses by the pod's ports.
 	ports map[string]string
 }
 
@@ -52,8 +52,8 @@ func (r *release) startNode(t *testing.T, ports map[string]string) *nodeAPI {
 	return n
 }
 
-// tend schedules the pods of the release, and removes those that somebody deleted, as a
-// scheduler and a kubelet do.
+// tend schedules the pods of the release, and removes those that were deleted, as a scheduler
+// and a kubelet do.
 func (r *release) tend(ctx context.Context, on string) error {
 	pods := r.client.CoreV1().Pods(releaseNamespace)
 	all, err := pods.List(ctx, meta.ListOptions{})
@@ -91,7 +91,7 @@ func (n *nodeAPI) log(w http.ResponseWriter, r *http.Request) {
 // each connection a stream for errors, then one for data, which share a request ID.
 func (n *nodeAPI) forward(w http.ResponseWriter, r *http.Request) {
 	if _, err := httpstream.Handshake(r, w, []string{"portforward.k8s.io"}); err != nil {
-		return // the handshake has said so
+		return // the handshake has reported it
 	}
 	var failures sync.Map
 	connection := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, replied <-chan struct{}) error {
@@ -116,7 +116,7 @@ func (n *nodeAPI) forward(w http.ResponseWriter, r *http.Request) {
 		return nil
 	})
 	if connection == nil {
-		return // the upgrade has said so
+		return // the upgrade has reported it
 	}
 	defer func() { _ = connection.Close() }()
 	select {
@@ -125,7 +125,7 @@ func (n *nodeAPI) forward(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// join copies between a stream and an address until both have said all.
+// join copies between a stream and an address until both ends are closed.
 func join(s httpstream.Stream, address string) error {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {

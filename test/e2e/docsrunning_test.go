@@ -15,9 +15,9 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestRunningGateway runs the pages, and the blocks of other pages that name it, whose
-// commands are for a gateway that runs: all of them for one release, which has what they
-// speak of turned on, and whose pod is on a node.
+// TestRunningGateway runs the pages, and the blocks of other pages that name it, with
+// commands for a running gateway: all of them for one release, with the features of the pages
+// turned on, and with its pod on a node.
 func TestRunningGateway(t *testing.T) {
 	r := released(t)
 	checkout, err := peers.Checkout()
@@ -63,10 +63,10 @@ func (r *release) startRunning(t *testing.T, checkout string) *running {
 		kubelet: &kubelet{release: r, node: r.startNode(t, map[string]string{"8000": plain, "8001": dashboard})},
 		base:    base, programs: programs(t), checkout: checkout,
 		names: map[string]string{
-			"registry.example": r.harbour.Registry.Host(), "quaymaster.example:9443": r.front.Address(), "/var/log/quaymaster": logs,
+			"registry.example": r.env.Registry.Host(), "quaymaster.example:9443": r.front.Address(), "/var/log/quaymaster": logs,
 			"localhost:8000": local, "127.0.0.1:8001": localDashboard,
 		},
-		// The ports here are any; what kubectl says of them comes at any time.
+		// The ports here are any; kubectl prints them at any time.
 		calls: map[string]string{
 			"port-forward deploy/quaymaster 8000":      "port-forward deploy/quaymaster " + port(t, local) + ":8000 > /dev/null",
 			"port-forward deploy/quaymaster 8001:8001": "port-forward deploy/quaymaster " + port(t, localDashboard) + ":8001 > /dev/null",
@@ -137,7 +137,7 @@ func (g *running) after(t *testing.T, command string) {
 			g.start(g.whole)
 		}
 	case command == "kubectl apply -f policy.yaml":
-		g.awaitDenial(t, g.harbour.Registry.Host()+"/shop/unsigned:v1")
+		g.awaitDenial(t, g.env.Registry.Host()+"/shop/unsigned:v1")
 	default:
 		g.kubelet.after(t, command)
 	}

@@ -11,24 +11,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // soon is when the exception ends that a test watches ending: late enough that a
 // pod is admitted before.
 const soon = 3 * time.Second
 
-// TestExceptions: an exception excepts what it names, for whom it may, as long as
-// it says.
+// TestExceptions: an exception exempts the objects that it names, in allowed namespaces, as
+// long as it is valid.
 func TestExceptions(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Exceptions.Namespaces = []string{"exceptions-office"}
 	s := guard(t, "exceptions", c)
 	s.in(t, "exceptions-office")
 	s.in(t, "exceptions-elsewhere")
-	s.enforce(t, harbour.Policy{Name: "exceptions", Namespaces: []string{"exceptions"}})
-	bare, other := s.harbour.Unsigned("shop/bare", "1.0"), s.harbour.Unsigned("shop/other", "1.0")
+	s.enforce(t, env.Policy{Name: "exceptions", Namespaces: []string{"exceptions"}})
+	bare, other := s.env.Unsigned("shop/bare", "1.0"), s.env.Unsigned("shop/other", "1.0")
 
 	at := func(offset time.Duration) string {
 		return "quaymaster.dev/expires: \"" + time.Now().Add(offset).UTC().Format(time.RFC3339) + "\""
@@ -44,9 +44,9 @@ func TestExceptions(t *testing.T) {
 		{"from the namespace of the pod", "exceptions", "exceptions", "signed", "", []string{bare.Name}, false},
 		{"for another policy", "exceptions-office", "others", "signed", "", []string{bare.Name}, false},
 		{"for another rule", "exceptions-office", "exceptions", "sealed", "", []string{bare.Name}, false},
-		{"for the image", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.harbour.Registry.Host() + "/shop/bare:*", []string{bare.Name}, true},
-		{"for another image", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.harbour.Registry.Host() + "/shop/bare:*", []string{other.Name}, false},
-		{"for one image of two", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.harbour.Registry.Host() + "/shop/bare:*", []string{bare.Name, other.Name}, false},
+		{"for the image", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.env.Registry.Host() + "/shop/bare:*", []string{bare.Name}, true},
+		{"for another image", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.env.Registry.Host() + "/shop/bare:*", []string{other.Name}, false},
+		{"for one image of two", "exceptions-office", "exceptions", "signed", "quaymaster.dev/images: " + s.env.Registry.Host() + "/shop/bare:*", []string{bare.Name, other.Name}, false},
 		{"that ends in an hour", "exceptions-office", "exceptions", "signed", at(time.Hour), []string{bare.Name}, true},
 		{"that ended an hour ago", "exceptions-office", "exceptions", "signed", at(-time.Hour), []string{bare.Name}, false},
 	} {
@@ -60,7 +60,7 @@ func TestExceptions(t *testing.T) {
 			}
 			must(t, err)
 			if !slices.Equal(images(got), row.images) {
-				t.Errorf("the pod has %v, want what was written", images(got))
+				t.Errorf("the pod has %v, want it unchanged", images(got))
 			}
 			s.checkUse(t, name, row.namespace+"/"+name)
 		})
@@ -113,7 +113,7 @@ func (s *scene) checkUse(t *testing.T, pod, exception string) {
 	for _, endpoint := range []string{"mutate", "validate"} {
 		lines := s.verdicts(t, endpoint, pod)
 		if len(lines) != 1 || lines[0]["result"] != "allow" || lines[0]["reason"] != "excepted" || !slices.Equal(texts(lines[0]["exceptions"]), []string{exception}) {
-			t.Errorf("%s: the log says %v, want that %s was used", endpoint, lines, exception)
+			t.Errorf("%s: the log has %v, want that %s was used", endpoint, lines, exception)
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// targetTime is how long one target is waited for at most, and brisk what a cold
-// image may take, on a busy machine, where nobody is waited for in vain.
+// targetTime is how long one target is waited for at most, and brisk the limit of a cold
+// image, on a busy machine, without a wait for an unresponsive target.
 const targetTime, brisk = 2 * time.Second, time.Second
 
 // TestFailover: a target that does not answer costs its time once; then the next
@@ -26,7 +26,7 @@ const targetTime, brisk = 2 * time.Second, time.Second
 func TestFailover(t *testing.T) {
 	m := mirror(t, "failover", gateway.Configuration{})
 	m.redirectBy(t, document(t, "failover", m.entry("", nil)))
-	m.enforceMirrored(t, harbour.Policy{Name: "failover", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "failover", Namespaces: []string{m.namespace}})
 	m.isRedirected(t, m.near)
 	m.awaitTargets(t, "failover", "answering", "")
 	const cold = 6
@@ -68,7 +68,7 @@ func TestFailover(t *testing.T) {
 				case i == 0 && n == 0:
 					t.Error("the first target was not asked at all")
 				case i == 0:
-					asked = n // with what is tried again within its time
+					asked = n // with retries within its time
 					if row.probed {
 						m.awaitTargets(t, "failover", "resting", "answering")
 					}
@@ -99,8 +99,8 @@ func TestFailover(t *testing.T) {
 		})
 	}
 
-	t.Run("nobody listens any more", func(t *testing.T) {
-		image, bare := m.copied(t, "shop/closed", "1.0", m.near, m.far), m.harbour.Unsigned("shop/closed-bare", "1.0")
+	t.Run("the listener is closed", func(t *testing.T) {
+		image, bare := m.copied(t, "shop/closed", "1.0", m.near, m.far), m.env.Unsigned("shop/closed-bare", "1.0")
 		m.copyTo(t, bare, "shop/closed-bare", "1.0", m.near, m.far)
 		m.near.Close()
 		got, err := m.create(t, pod("closed", image.Name))
@@ -109,23 +109,23 @@ func TestFailover(t *testing.T) {
 			t.Errorf("images %v, want the second target's", images(got))
 		}
 		_, err = m.create(t, pod("closed-bare", bare.Name))
-		unable(t, "an unsigned image, whose signature might be where nobody answers", err)
+		unverified(t, "an unsigned image, with a possible signature at an unresponsive target", err)
 		m.far.Close()
 		other := m.copied(t, "shop/all-closed", "1.0")
 		heard, said := m.heard(t)
 		got, err = heard.dryRun(t.Context(), pod("all-closed", other.Name))
 		must(t, err)
-		if !slices.Equal(images(got), []string{harbour.Pinned(other)}) {
+		if !slices.Equal(images(got), []string{env.Pinned(other)}) {
 			t.Errorf("images %v, want that it stays at its source", images(got))
 		}
-		if warnings := said(); !strings.Contains(warnings, "it stays at "+m.harbour.Registry.Host()) {
-			t.Errorf("whoever asks is told %q", warnings)
+		if warnings := said(); !strings.Contains(warnings, "it stays at "+m.env.Registry.Host()) {
+			t.Errorf("the warning is %q", warnings)
 		}
 	})
 }
 
-// awaitTargets waits until the status of a RegistryMirror says what its two targets
-// do; empty is whatever.
+// awaitTargets waits until the status of a RegistryMirror has these states of its two
+// targets; empty is any.
 func (m *mirrored) awaitTargets(t *testing.T, name, near, far string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(m.plane.Admin())
@@ -144,7 +144,7 @@ func (m *mirrored) awaitTargets(t *testing.T, name, near, far string) {
 		}
 		for registry, state := range want {
 			if said[registry] == "" || state != "" && said[registry] != state {
-				return fmt.Errorf("the status says %v, want %v", targets, want)
+				return fmt.Errorf("the status is %v, want %v", targets, want)
 			}
 		}
 		return nil

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // stumbling asks for a label that pods need not have, which is an error where they do not.
@@ -24,16 +24,16 @@ spec:
     message: team is shop
 `
 
-// TestAPolicyThatFailsAtRunTime: a policy that compiles, and that an object makes err, takes
-// no other one with it: what they want is asked, and is what the answer says. Where it
-// denies, the object is refused for what it is; where it audits, nobody is.
+// TestAPolicyThatFailsAtRunTime: a policy that compiles, and fails on an object at run time,
+// does not affect the others: they are evaluated, and their results are in the answer. Where
+// they deny, the object is refused for their reason; where they audit, it is not.
 func TestAPolicyThatFailsAtRunTime(t *testing.T) {
 	s := guard(t, "fails-running", gateway.Configuration{})
 	other := s.in(t, "fails-elsewhere")
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	s.enforce(t, harbour.Policy{Name: "fails-signed", Namespaces: []string{s.namespace, other.namespace}})
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	s.enforce(t, env.Policy{Name: "fails-signed", Namespaces: []string{s.namespace, other.namespace}})
 	labels := map[string]string{"team": "shop"}
 	for _, row := range []struct {
 		action string
@@ -60,7 +60,7 @@ func TestAPolicyThatFailsAtRunTime(t *testing.T) {
 				t.Errorf("a signed image, where a policy that denies errs: %v", err)
 			}
 			_, err = other.dryRun(t.Context(), pod("web", signed.Name))
-			must(t, err) // it does not speak of that namespace
+			must(t, err) // it does not apply to that namespace
 		})
 	}
 }

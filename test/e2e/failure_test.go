@@ -19,17 +19,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // shortTimeout is a webhook's timeout in seconds for tests that let it pass.
 const shortTimeout = 2
 
-// edited writes a policy whose specification was changed.
-func (s *scene) edited(t *testing.T, policy harbour.Policy, edit func(spec, metadata map[string]any)) string {
+// edited writes a policy with a changed specification.
+func (s *scene) edited(t *testing.T, policy env.Policy, edit func(spec, metadata map[string]any)) string {
 	t.Helper()
-	text, err := s.harbour.YAML(policy)
+	text, err := s.env.YAML(policy)
 	must(t, err)
 	var document map[string]any
 	must(t, yaml.Unmarshal([]byte(text), &document))
@@ -39,7 +39,7 @@ func (s *scene) edited(t *testing.T, policy harbour.Policy, edit func(spec, meta
 	return string(changed)
 }
 
-// heard returns the scene with a client whose warnings are told.
+// heard returns the scene with a client that records warnings.
 func (s *scene) heard(t *testing.T) (*scene, func() string) {
 	t.Helper()
 	other := *s
@@ -48,8 +48,9 @@ func (s *scene) heard(t *testing.T) (*scene, func() string) {
 	return &other, func() string { return strings.Join(said(), "\n") }
 }
 
-// unable checks that err is the gateway's own refusal of what it could not look at.
-func unable(t *testing.T, what string, err error) {
+// unverified checks that err is the gateway's own refusal of an image that could not be
+// verified.
+func unverified(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "denied the request") || !strings.Contains(err.Error(), "could not be verified") ||
 		strings.Contains(err.Error(), "unsigned") {
@@ -76,21 +77,21 @@ func waiting() (do registrytest.Action, release func()) {
 	}, sync.OnceFunc(func() { close(released) })
 }
 
-// TestRegistryFailures: what could not be verified is not unsigned, and the
-// policy says what becomes of it.
+// TestRegistryFailures: an image that could not be verified is not reported as unsigned, and
+// the policy decides about its admission.
 func TestRegistryFailures(t *testing.T) {
 	s := unguarded(t, "failure-fail")
 	s.gateway = s.freshStart(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))
 	open, said := s.in(t, "failure-ignore").heard(t)
 	for failure, guarded := range map[string]*scene{"Fail": s, "Ignore": open} {
-		guarded.apply(t, harbour.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure})
+		guarded.apply(t, env.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure})
 		must(t, s.plane.ApplyYAML(t.Context(), s.edited(t,
-			harbour.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure},
+			env.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure},
 			func(spec, _ map[string]any) { spec["webhookTimeoutSeconds"] = shortTimeout })))
 	}
 	s.awaitTimeout(t, shortTimeout)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	for _, row := range []struct {
 		reason string
@@ -104,20 +105,20 @@ func TestRegistryFailures(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			repository := "shop/" + strings.ReplaceAll(row.reason, " ", "-")
-			image, err := s.harbour.Signed(repository, "1.0")
+			image, err := s.env.Signed(repository, "1.0")
 			must(t, err)
 			later, release := waiting()
 			defer release()
 			if row.do == nil {
 				row.do = later
 			}
-			s.harbour.Registry.SetFaults(registrytest.Fault{Kind: row.kind, Do: row.do})
-			defer s.harbour.Registry.SetFaults()
+			s.env.Registry.SetFaults(registrytest.Fault{Kind: row.kind, Do: row.do})
+			defer s.env.Registry.SetFaults()
 
 			began := time.Now()
 			_, err = s.dryRun(t.Context(), pod("signed", image.Name))
-			unable(t, "Fail", err)
-			// Two seconds for the one webhook that was asked; what is more is the API server's own.
+			unverified(t, "Fail", err)
+			// Two seconds for the one webhook that was called; the rest is the API server's own.
 			if took := time.Since(began); took > 2*shortTimeout*time.Second {
 				t.Errorf("the answer took %s", took)
 			}
@@ -129,9 +130,9 @@ func TestRegistryFailures(t *testing.T) {
 				t.Errorf("Ignore: the warnings are %q", warnings)
 			}
 
-			s.harbour.Registry.SetFaults()
+			s.env.Registry.SetFaults()
 			release()
-			if got, err := s.dryRun(t.Context(), pod("signed", image.Name)); err != nil || images(got)[0] != harbour.Pinned(image) {
+			if got, err := s.dryRun(t.Context(), pod("signed", image.Name)); err != nil || images(got)[0] != env.Pinned(image) {
 				t.Errorf("the registry is back: %v", err)
 			}
 			if _, err := open.dryRun(t.Context(), pod("bare", bare.Name)); err == nil {
@@ -142,12 +143,12 @@ func TestRegistryFailures(t *testing.T) {
 		})
 	}
 
-	t.Run("nobody listens", func(t *testing.T) {
-		image, err := s.harbour.Signed("shop/closed", "1.0")
+	t.Run("no listener", func(t *testing.T) {
+		image, err := s.env.Signed("shop/closed", "1.0")
 		must(t, err)
-		s.harbour.Close()
+		s.env.Close()
 		_, err = s.dryRun(t.Context(), pod("signed", image.Name))
-		unable(t, "Fail", err)
+		unverified(t, "Fail", err)
 		if _, err := open.dryRun(t.Context(), pod("signed", image.Name)); err != nil {
 			t.Errorf("Ignore: %v", err)
 		}
@@ -205,19 +206,19 @@ func TestGatewayDown(t *testing.T) {
 	s := unguarded(t, "down")
 	running := s.freshStart(t, gateway.Configuration{Listen: gateway.Listen{DrainDelay: "100ms"}})
 	must(t, running.Ready(t.Context()))
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"})
-	must(t, s.plane.ApplyYAML(t.Context(), s.edited(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"},
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"})
+	must(t, s.plane.ApplyYAML(t.Context(), s.edited(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"},
 		func(_, metadata map[string]any) {
 			metadata["annotations"] = map[string]any{"pod-policies.kyverno.io/autogen-controllers": "none"} // StatefulSets are the other's
 		})))
-	text, err := s.harbour.YAML(harbour.Policy{
+	text, err := s.env.YAML(env.Policy{
 		Name: "down-ignored", Kinds: []string{"StatefulSet"}, Namespaces: []string{s.namespace}, FailurePolicy: "Ignore",
 	})
 	must(t, err, s.plane.ApplyYAML(t.Context(), text))
 	t.Cleanup(func() { s.remove(t, "down-ignored") })
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	guarded := func(ctx context.Context) error {
 		if err := s.tryStatefulSet(ctx, bare.Name); err == nil {
 			return errAdmitted
@@ -234,12 +235,12 @@ func TestGatewayDown(t *testing.T) {
 		if err := running.Ended(); err != nil {
 			t.Errorf("asked to end, it ended with %v", err)
 		}
-		for range 2 { // not only what is cached at first
+		for range 2 { // not only the first answer, which may be cached
 			if _, err := s.dryRun(t.Context(), pod("signed", signed.Name)); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
-				t.Errorf("round %d: a pod while nobody looks: %v, want that it is refused", round, err)
+				t.Errorf("round %d: a pod while the gateway is away: %v, want that it is refused", round, err)
 			}
 			if err := s.tryStatefulSet(t.Context(), bare.Name); err != nil {
-				t.Errorf("round %d: a kind of an Ignore policy while nobody looks: %v", round, err)
+				t.Errorf("round %d: a kind of an Ignore policy while the gateway is away: %v", round, err)
 			}
 		}
 		running = s.freshStart(t, running.Configuration)

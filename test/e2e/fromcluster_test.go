@@ -17,25 +17,25 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/peers"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// office is the namespace whose PolicyExceptions count.
+// office is the namespace with the PolicyExceptions that count.
 const office = "fromcluster-office"
 
 // fromClusterPolicies are a policy of each dialect, a TrustRoot, an exception and an
-// override, for a harbour and a digest.
+// override, for a env and a digest.
 func (s *scene) fromClusterPolicies(t *testing.T, digest string) string {
 	t.Helper()
-	host := s.harbour.Registry.Host()
-	text, err := s.harbour.YAML(harbour.Policy{
+	host := s.env.Registry.Host()
+	text, err := s.env.YAML(env.Policy{
 		Name: "fromcluster", Namespaces: []string{"fromcluster", "fromcluster-spared"}, Images: []string{host + "/kyverno/*"},
 	})
 	must(t, err)
-	root := strings.Replace(trustRoot(s.harbour.Sigstore, ""), "name: dialects", "name: fromcluster", 1)
+	root := strings.Replace(trustRoot(s.env.Sigstore, ""), "name: dialects", "name: fromcluster", 1)
 	return strings.Join([]string{
 		text, s.imagePolicy("ImageValidatingPolicy", "name: fromcluster", host+"/ivpol/*"), root,
 		fmt.Sprintf(`
@@ -44,8 +44,8 @@ kind: ClusterImagePolicy
 metadata: {name: fromcluster}
 spec:
   images: [{glob: %q}]
-  authorities: [{name: harbour, key: {data: %q}, ctlog: {trustRootRef: fromcluster}}]
-`, host+"/cip/*", s.harbour.Signer.PublicPEM()),
+  authorities: [{name: trusted, key: {data: %q}, ctlog: {trustRootRef: fromcluster}}]
+`, host+"/cip/*", s.env.Signer.PublicPEM()),
 		fmt.Sprintf(`
 apiVersion: kyverno.io/v2
 kind: PolicyException
@@ -62,7 +62,7 @@ spec: {effect: Allow, reason: a bad day, expires: %q, match: {digests: [%q]}}
 	}, "\n---\n")
 }
 
-// likeness is a pod, and what the API server must answer.
+// likeness is a pod, and the expected answer of the API server.
 type likeness struct {
 	reason, namespace, image string
 	allowed                  bool
@@ -73,16 +73,16 @@ type likeness struct {
 func (m *mirrored) fromClusterCases(t *testing.T, spared string) []likeness {
 	t.Helper()
 	kyverno, ivpol, cip := m.quay(t, "kyverno"), m.quay(t, "ivpol"), m.quay(t, "cip")
-	logged := m.harbour.Unsigned("cip/logged", "1.0")
-	must(t, m.harbour.SignLegacy(logged, verifytest.Claim{Signer: m.harbour.Signer}, nil)) // with an entry in the log
+	logged := m.env.Unsigned("cip/logged", "1.0")
+	must(t, m.env.SignLegacy(logged, verifytest.Claim{Signer: m.env.Signer}, nil)) // with an entry in the log
 	copied := m.copied(t, "kyverno/copied", "1.0", m.near)
 	m.copyTo(t, kyverno.bare, "kyverno/bare", "1.0", m.near)
-	unnamed := m.harbour.Unsigned("unnamed/app", "1.0")
+	unnamed := m.env.Unsigned("unnamed/app", "1.0")
 	return []likeness{
 		{"kyverno-signed", "fromcluster", kyverno.signed.Name, true},
 		{"kyverno-bare", "fromcluster", kyverno.bare.Name, false},
 		{"kyverno-foreign", "fromcluster", kyverno.foreign.Name, false},
-		{"kyverno-absent", "fromcluster", m.harbour.Registry.Host() + "/kyverno/absent:1.0", false},
+		{"kyverno-absent", "fromcluster", m.env.Registry.Host() + "/kyverno/absent:1.0", false},
 		{"excepted", "fromcluster-spared", kyverno.bare.Name, true},
 		{"not-matched", office, kyverno.bare.Name, true},
 		{"ivpol-signed", "fromcluster", ivpol.signed.Name, true},
@@ -100,8 +100,8 @@ func (m *mirrored) fromClusterCases(t *testing.T, spared string) []likeness {
 	}
 }
 
-// TestFromCluster: of the same pods, the command line says what the API server
-// answers, by the cluster and by a bundle that was made of it.
+// TestFromCluster: for the same pods, the command line has the API server's results, by the
+// cluster and by a bundle of it.
 func TestFromCluster(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Exceptions.Namespaces = []string{office}
@@ -109,7 +109,7 @@ func TestFromCluster(t *testing.T) {
 	m.in(t, office)
 	m.in(t, "fromcluster-spared")
 	m.in(t, "fromcluster-opted-in", "policy.sigstore.dev/include", "true")
-	spared := m.harbour.Unsigned("ivpol/spared", "1.0")
+	spared := m.env.Unsigned("ivpol/spared", "1.0")
 	m.redirectBy(t, document(t, "fromcluster", m.entry("kyverno", nil)))
 	m.put(t, m.fromClusterPolicies(t, spared.Manifest.Digest))
 	must(t, m.plane.ApplyYAML(t.Context(), `
@@ -142,14 +142,14 @@ data: {gateway.yaml: "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration,
 				t.Errorf("the gateway's settings are in a ConfigMap: %s", told)
 			}
 			if status, _, told := command(t, folder, append([]string{"verify", "-f", "deploy/good.yaml"}, from...)...); status != 0 {
-				t.Errorf("what the API server admits: exit status %d: %s", status, told)
+				t.Errorf("an admitted pod: exit status %d: %s", status, told)
 			}
 		})
 	}
 	t.Run("docs/from-cluster.md", func(t *testing.T) { runPage(t, folder) })
 }
 
-// runPage runs the commands of the page, about what the API server admits.
+// runPage runs the commands of the page, with pods that the API server admits.
 func runPage(t *testing.T, folder string) {
 	t.Helper()
 	checkout, err := peers.Checkout()
@@ -172,7 +172,7 @@ func runPage(t *testing.T, folder string) {
 func (m *mirrored) answered(t *testing.T, cases []likeness) map[string]string {
 	t.Helper()
 	answers := map[string]string{}
-	// What is refused comes first: then the API server asks about all of them.
+	// Refused pods come first: then the API server evaluates all of them.
 	accepted := func(l likeness) bool { return l.allowed }
 	refused := func(l likeness) bool { return !l.allowed }
 	for _, l := range append(slices.DeleteFunc(slices.Clone(cases), accepted), slices.DeleteFunc(slices.Clone(cases), refused)...) {

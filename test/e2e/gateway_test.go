@@ -20,17 +20,17 @@ import (
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// written is the annotation in which a pod keeps what was written.
+// written is the annotation with a pod's original images.
 const written = "quaymaster.dev/written"
 
-// scene is a namespace that a gateway guards, with a harbour.
+// scene is a namespace that a gateway guards, with a test environment.
 type scene struct {
 	plane     *controlplane.ControlPlane
-	harbour   *harbour.Harbour
+	env       *env.Env
 	gateway   *gateway.Gateway
 	client    *kubernetes.Clientset
 	identity  *rest.Config // of the gateway
@@ -39,7 +39,7 @@ type scene struct {
 
 // set makes a scene: the release, a namespace, and a gateway that enforces a
 // policy for it already.
-func set(t *testing.T, namespace string, policy harbour.Policy) *scene {
+func set(t *testing.T, namespace string, policy env.Policy) *scene {
 	t.Helper()
 	s := unguarded(t, namespace)
 	s.gateway = s.start(t, gateway.Configuration{})
@@ -52,7 +52,7 @@ func set(t *testing.T, namespace string, policy harbour.Policy) *scene {
 // unguarded makes a scene without a gateway.
 func unguarded(t *testing.T, namespace string) *scene {
 	t.Helper()
-	s := &scene{plane: plane(t), harbour: openHarbour(t, registrytest.Options{}), namespace: namespace}
+	s := &scene{plane: plane(t), env: openEnv(t, registrytest.Options{}), namespace: namespace}
 	must(t, s.plane.Namespace(t.Context(), namespace))
 	s.client = clientset(t, s.plane.Admin())
 	var err error
@@ -76,13 +76,13 @@ func (s *scene) startProgram(t *testing.T, binary string, c gateway.Configuratio
 	folder := t.TempDir()
 	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, s.identity))
-	c.PlainHTTP(s.harbour.Registry.Host())
+	c.PlainHTTP(s.env.Registry.Host())
 	g, err := gateway.Start(t.Context(), gateway.Options{Program: binary, Folder: folder, Configuration: c, Env: env})
 	must(t, err)
 	t.Cleanup(func() {
 		g.Kill()
 		if t.Failed() {
-			t.Logf("the gateway said:\n%s", g.Log())
+			t.Logf("the gateway wrote:\n%s", g.Log())
 		}
 		registered := s.client.AdmissionregistrationV1()
 		ctx := context.WithoutCancel(t.Context())
@@ -96,9 +96,9 @@ var clusterPolicies = schema.GroupVersionResource{Group: "kyverno.io", Version: 
 
 // apply applies a policy that pins, returns when it has its effect, and takes it
 // away when the test ends.
-func (s *scene) apply(t *testing.T, policy harbour.Policy) {
+func (s *scene) apply(t *testing.T, policy env.Policy) {
 	t.Helper()
-	text, err := s.harbour.YAML(policy)
+	text, err := s.env.YAML(policy)
 	must(t, err, s.plane.ApplyYAML(t.Context(), text))
 	t.Cleanup(func() {
 		client, err := dynamic.NewForConfig(s.plane.Admin())
@@ -106,12 +106,12 @@ func (s *scene) apply(t *testing.T, policy harbour.Policy) {
 			_ = client.Resource(clusterPolicies).Delete(context.WithoutCancel(t.Context()), policy.Name, meta.DeleteOptions{})
 		}
 	})
-	probe, err := s.harbour.Signed("probe", policy.Name)
+	probe, err := s.env.Signed("probe", policy.Name)
 	must(t, err)
 	eventually(t, func(ctx context.Context) error {
 		got, err := s.dryRun(ctx, pod("probe", probe.Name))
-		if err == nil && !slices.Contains(images(got), harbour.Pinned(probe)) {
-			err = fmt.Errorf("nobody pinned %v", images(got))
+		if err == nil && !slices.Contains(images(got), env.Pinned(probe)) {
+			err = fmt.Errorf("%v is not pinned", images(got))
 		}
 		return err
 	})
@@ -143,19 +143,19 @@ func denied(t *testing.T, what string, err error, code string) {
 }
 
 func TestAdmission(t *testing.T) {
-	s := set(t, "admission", harbour.Policy{})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s := set(t, "admission", env.Policy{})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	next, err := s.harbour.Signed("shop/web", "1.1")
+	next, err := s.env.Signed("shop/web", "1.1")
 	must(t, err)
-	foreign, err := s.harbour.SignedBy(s.harbour.Stranger, "shop/foreign", "1.0")
+	foreign, err := s.env.SignedBy(s.env.Stranger, "shop/foreign", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
-	t.Run("a signed image is pinned, and what was written is kept", func(t *testing.T) {
+	t.Run("a signed image is pinned, and the original is kept", func(t *testing.T) {
 		got, err := s.create(t, pod("signed", signed.Name))
 		must(t, err)
-		if want := []string{harbour.Pinned(signed)}; !slices.Equal(images(got), want) {
+		if want := []string{env.Pinned(signed)}; !slices.Equal(images(got), want) {
 			t.Errorf("images %v, want %v", images(got), want)
 		}
 		var kept map[string]string
@@ -168,7 +168,7 @@ func TestAdmission(t *testing.T) {
 		_, err := s.create(t, pod("bare", bare.Name))
 		denied(t, "an unsigned image", err, "unsigned")
 		_, err = s.create(t, pod("foreign", foreign.Name))
-		denied(t, "an image that a stranger signed", err, "wrong-key")
+		denied(t, "an image signed by another key", err, "wrong-key")
 		_, err = s.create(t, pod("second", signed.Name, bare.Name))
 		denied(t, "an unsigned second container", err, "unsigned")
 	})
@@ -180,8 +180,8 @@ func TestAdmission(t *testing.T) {
 		denied(t, "a forged annotation", err, "unsigned")
 	})
 
-	t.Run("an update is asked about its changes", func(t *testing.T) { s.tryUpdate(t, signed.Name, harbour.Pinned(next), next.Name, bare.Name) })
-	t.Run("an ephemeral container", func(t *testing.T) { s.tryEphemeral(t, signed.Name, harbour.Pinned(signed), bare.Name) })
+	t.Run("an update is asked about its changes", func(t *testing.T) { s.tryUpdate(t, signed.Name, env.Pinned(next), next.Name, bare.Name) })
+	t.Run("an ephemeral container", func(t *testing.T) { s.tryEphemeral(t, signed.Name, env.Pinned(signed), bare.Name) })
 	t.Run("an image volume", func(t *testing.T) {
 		p := pod("volume", signed.Name)
 		p.Spec.Volumes = []core.Volume{{Name: "data", VolumeSource: core.VolumeSource{Image: &core.ImageVolumeSource{Reference: bare.Name}}}}
@@ -190,8 +190,8 @@ func TestAdmission(t *testing.T) {
 		p.Spec.Volumes[0].Image.Reference = signed.Name
 		got, err := s.create(t, p)
 		must(t, err)
-		if volume := got.Spec.Volumes[0].Image.Reference; volume != harbour.Pinned(signed) {
-			t.Errorf("the volume is %s, want %s", volume, harbour.Pinned(signed))
+		if volume := got.Spec.Volumes[0].Image.Reference; volume != env.Pinned(signed) {
+			t.Errorf("the volume is %s, want %s", volume, env.Pinned(signed))
 		}
 	})
 	t.Run("a Deployment is checked and not changed", func(t *testing.T) { s.tryDeployment(t, signed.Name, bare.Name) })
@@ -201,11 +201,11 @@ func (s *scene) tryUpdate(t *testing.T, first, pinned, next, bare string) {
 	got, err := s.create(t, pod("update", first))
 	must(t, err)
 	pods := s.client.CoreV1().Pods(s.namespace)
-	s.harbour.Registry.Reset()
+	s.env.Registry.Reset()
 	got.Labels = map[string]string{"team": "blue"}
 	got, err = pods.Update(t.Context(), got, meta.UpdateOptions{})
 	must(t, err)
-	if n := len(s.harbour.Registry.Requests()); n != 0 {
+	if n := len(s.env.Registry.Requests()); n != 0 {
 		t.Errorf("a label cost %d registry requests", n)
 	}
 	got.Spec.Containers[0].Image = bare
@@ -257,12 +257,12 @@ func (s *scene) tryDeployment(t *testing.T, signed, bare string) {
 }
 
 func TestActions(t *testing.T) {
-	s := set(t, "actions", harbour.Policy{})
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	s := set(t, "actions", env.Policy{})
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	_, err := s.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "enforced", err, "unsigned")
 
-	text, err := s.harbour.YAML(harbour.Policy{
+	text, err := s.env.YAML(env.Policy{
 		Name: s.namespace, Namespaces: []string{s.namespace}, Action: "Audit", Rule: map[string]any{"mutateDigest": false},
 	})
 	must(t, err, s.plane.ApplyYAML(t.Context(), text))

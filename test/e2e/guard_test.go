@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
@@ -74,8 +74,8 @@ func (s *scene) effect(t *testing.T, change func(context.Context) error) {
 	}))
 }
 
-// taken returns what the gateway logged of its policies last: how often it did,
-// how many documents they came from, and their hash.
+// taken returns the gateway's last log line of its policies: how often it loaded them, the
+// number of documents, and their hash.
 func (s *scene) taken() (string, error) {
 	lines, err := s.gateway.Lines()
 	said := ""
@@ -101,8 +101,8 @@ func (s *scene) put(t *testing.T, text string) (drop func()) {
 	return drop
 }
 
-// withdraw deletes what is still there, and returns when a gateway that runs knows:
-// what it logged of a removal must not be taken for the effect of the next change.
+// withdraw deletes the objects that are left, and returns when a running gateway has seen it:
+// its log line of a removal must not be taken for the effect of the next change.
 func (s *scene) withdraw(t *testing.T, client dynamic.Interface, objects []*unstructured.Unstructured) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), awaitTimeout)
@@ -141,9 +141,9 @@ func (s *scene) documents() (int, error) {
 
 // enforce applies a policy that pins until the test ends, and returns when both
 // the gateway and the API server took it.
-func (s *scene) enforce(t *testing.T, policy harbour.Policy) {
+func (s *scene) enforce(t *testing.T, policy env.Policy) {
 	t.Helper()
-	text, err := s.harbour.YAML(policy)
+	text, err := s.env.YAML(policy)
 	must(t, err)
 	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 	s.apply(t, policy)
@@ -173,7 +173,7 @@ func (e *ear) HandleWarningHeader(_ int, _, text string) {
 	e.heard = append(e.heard, text)
 }
 
-// listening returns a client, and what tells which warnings it heard since.
+// listening returns a client, and a function that returns the warnings since the last call.
 func (s *scene) listening(t *testing.T) (*kubernetes.Clientset, func() []string) {
 	t.Helper()
 	e, config := &ear{}, s.plane.Admin()
@@ -187,8 +187,8 @@ func (s *scene) listening(t *testing.T) (*kubernetes.Clientset, func() []string)
 	}
 }
 
-// told returns the events that the gateway wrote in a namespace.
-func (s *scene) told(ctx context.Context, namespace string) ([]events.Event, error) {
+// eventsIn returns the events that the gateway wrote in a namespace.
+func (s *scene) eventsIn(ctx context.Context, namespace string) ([]events.Event, error) {
 	list, err := s.client.EventsV1().Events(namespace).List(ctx, meta.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -208,8 +208,8 @@ func (s *scene) verdicts(t *testing.T, endpoint, name string) []map[string]any {
 
 // cost returns how many requests the registry has seen since it was last asked.
 func (s *scene) cost() int {
-	n := len(s.harbour.Registry.Requests())
-	s.harbour.Registry.Reset()
+	n := len(s.env.Registry.Requests())
+	s.env.Registry.Reset()
 	return n
 }
 

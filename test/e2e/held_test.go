@@ -16,21 +16,21 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// guardSecret is where the guard keeps what was approved.
+// guardSecret is the guard's Secret for approvals.
 const guardSecret = "quaymaster-guard"
 
-// TestGuard: a policy that would stop what runs is refused with the list of that; what
-// stops nothing, or somebody accepts, comes into force.
+// TestGuard: a policy that would deny running workloads is refused with a list of them; one
+// that denies none, or is accepted by a user, comes into force.
 func TestGuard(t *testing.T) {
 	s := unguarded(t, "guarded")
 	s.endLead(t)
 	s.dropApprovals(t)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 	_, err = s.create(t, pod("runs-bare", bare.Name))
 	must(t, err)
@@ -42,10 +42,10 @@ func TestGuard(t *testing.T) {
 	policies := s.policies(t)
 
 	strict := func(annotation string, images ...string) string {
-		return s.written(t, harbour.Policy{Name: "friday", Namespaces: []string{s.namespace}, Images: images}, annotation)
+		return s.written(t, env.Policy{Name: "friday", Namespaces: []string{s.namespace}, Images: images}, annotation)
 	}
-	host := s.harbour.Registry.Host()
-	t.Run("what would stop a pod is refused, and says which", func(t *testing.T) {
+	host := s.env.Registry.Host()
+	t.Run("a policy that denies a running pod is refused, with its name", func(t *testing.T) {
 		err := s.plane.ApplyYAML(t.Context(), strict(""))
 		if !refuses(err, "Pod guarded/runs-bare", "it would stop 1 of ", "quaymaster.dev/guard: accepted", "[unsigned]") {
 			t.Errorf("got %v", err)
@@ -57,22 +57,22 @@ func TestGuard(t *testing.T) {
 	until := t // policies stay until the test ends, and not one of its parts
 	t.Run("what stops nothing is in force", func(t *testing.T) {
 		s.put(until, strict("", host+"/shop/web*"))
-		s.inForce(t, s.harbour.Unsigned("shop/web", "2.0").Name)
+		s.inForce(t, s.env.Unsigned("shop/web", "2.0").Name)
 	})
-	t.Run("a change that would stop a pod is refused, and what was approved stays", func(t *testing.T) {
+	t.Run("a change that would stop a pod is refused, and the approved version stays", func(t *testing.T) {
 		if err := s.plane.ApplyYAML(t.Context(), strict("")); !refuses(err, "runs-bare") {
 			t.Errorf("got %v", err)
 		}
-		s.denies(t, s.harbour.Unsigned("shop/web", "2.0"))
+		s.denies(t, s.env.Unsigned("shop/web", "2.0"))
 		if _, err := s.dryRun(t.Context(), pod("bare", bare.Name)); err != nil {
 			t.Errorf("the change that was refused counts: %v", err)
 		}
 	})
 	t.Run("audit is not held", func(t *testing.T) {
-		text := s.written(t, harbour.Policy{Name: "friday-audit", Namespaces: []string{s.namespace}, Action: "Audit", Rule: map[string]any{"mutateDigest": false}}, "")
+		text := s.written(t, env.Policy{Name: "friday-audit", Namespaces: []string{s.namespace}, Action: "Audit", Rule: map[string]any{"mutateDigest": false}}, "")
 		s.put(t, text)
 	})
-	t.Run("what somebody accepts is in force", func(t *testing.T) {
+	t.Run("an accepted policy is in force", func(t *testing.T) {
 		must(t, s.plane.ApplyYAML(t.Context(), strict("accepted")))
 		s.inForce(t, bare.Name)
 	})
@@ -85,13 +85,14 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestHeldPolicy: a policy that did not come through the endpoint is held until it would stop
-// nothing, and a change of one leaves what was approved in force, over a restart too.
+// TestHeldPolicy: a policy that did not come through the endpoint is held while it denies a
+// running workload, and a change of one leaves the approved version in force, over a restart
+// too.
 func TestHeldPolicy(t *testing.T) {
 	s := unguarded(t, "held")
 	s.endLead(t)
 	s.dropApprovals(t)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	_, err := s.create(t, pod("runs-bare", bare.Name))
 	must(t, err)
 	c := gateway.Configuration{Guard: "enabled"}
@@ -99,19 +100,19 @@ func TestHeldPolicy(t *testing.T) {
 	s.gateway = first
 	must(t, first.Ready(t.Context()))
 	s.begun(t)
-	host := s.harbour.Registry.Host()
-	narrow := harbour.Policy{Name: "held", Namespaces: []string{s.namespace}, Images: []string{host + "/shop/web*"}}
+	host := s.env.Registry.Host()
+	narrow := env.Policy{Name: "held", Namespaces: []string{s.namespace}, Images: []string{host + "/shop/web*"}}
 	s.put(t, s.written(t, narrow, ""))
-	web := s.harbour.Unsigned("shop/web", "1.0")
+	web := s.env.Unsigned("shop/web", "1.0")
 	s.inForce(t, web.Name)
 
-	// Nobody is there when it is changed, and another one comes.
+	// No gateway runs when it is changed, and another one starts.
 	first.Kill()
 	must(t, ignoringAbsent(s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), "quaymaster", meta.DeleteOptions{})))
 	wide := narrow
 	wide.Images = nil
 	must(t, s.plane.ApplyYAML(t.Context(), s.written(t, wide, "")))
-	must(t, s.plane.ApplyYAML(t.Context(), s.written(t, harbour.Policy{Name: "held-new", Namespaces: []string{s.namespace}}, "")))
+	must(t, s.plane.ApplyYAML(t.Context(), s.written(t, env.Policy{Name: "held-new", Namespaces: []string{s.namespace}}, "")))
 	t.Cleanup(func() {
 		_ = s.policies(t).Delete(context.WithoutCancel(t.Context()), "held-new", meta.DeleteOptions{})
 	})
@@ -122,10 +123,10 @@ func TestHeldPolicy(t *testing.T) {
 	t.Run("the version before is in force from the first request on", func(t *testing.T) {
 		s.denies(t, web)
 		if said := s.askedDirectly(t, bare); !said.Allowed {
-			t.Errorf("a version that nobody approved is in force: %s", said.Result.Message)
+			t.Errorf("a version that is not approved is in force: %s", said.Result.Message)
 		}
 	})
-	t.Run("it says what it holds", func(t *testing.T) {
+	t.Run("it reports the held policies", func(t *testing.T) {
 		for _, name := range []string{"held", "held-new"} {
 			s.loggedHeld(t, name, "runs-bare")
 		}
@@ -133,7 +134,7 @@ func TestHeldPolicy(t *testing.T) {
 	})
 	t.Run("it is in force once it stops nothing", func(t *testing.T) {
 		must(t, s.client.CoreV1().Pods(s.namespace).Delete(t.Context(), "runs-bare", meta.DeleteOptions{}))
-		// Whoever does not want to wait for the next trial says so.
+		// The annotation avoids the wait for the next dry run.
 		for _, name := range []string{"held", "held-new"} {
 			_, err := s.policies(t).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"quaymaster.dev/guard":"accepted"}}}`), meta.PatchOptions{})
 			must(t, err)
@@ -143,15 +144,15 @@ func TestHeldPolicy(t *testing.T) {
 	})
 }
 
-// TestAuditSource: a source whose policies only audit denies nothing, says so, and another
-// source's still do.
+// TestAuditSource: a source with policies that only audit denies nothing, and warns; another
+// source's policies still deny.
 func TestAuditSource(t *testing.T) {
 	s := unguarded(t, "audits")
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	other := s.harbour.Unsigned("other/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	other := s.env.Unsigned("other/bare", "1.0")
 	folder := t.TempDir()
-	host := s.harbour.Registry.Host()
-	text := s.written(t, harbour.Policy{Name: "from-folder", Namespaces: []string{s.namespace}, Images: []string{host + "/other/*"}}, "")
+	host := s.env.Registry.Host()
+	text := s.written(t, env.Policy{Name: "from-folder", Namespaces: []string{s.namespace}, Images: []string{host + "/other/*"}}, "")
 	must(t, os.WriteFile(filepath.Join(folder, "policy.yaml"), []byte(text), 0o600))
 	for _, row := range []struct {
 		reason              string
@@ -169,7 +170,7 @@ func TestAuditSource(t *testing.T) {
 			s.endLead(t)
 			s.gateway = s.start(t, c)
 			must(t, s.gateway.Ready(t.Context()))
-			s.put(t, s.written(t, harbour.Policy{Name: "audits", Namespaces: []string{s.namespace}, Images: []string{host + "/shop/*"}}, ""))
+			s.put(t, s.written(t, env.Policy{Name: "audits", Namespaces: []string{s.namespace}, Images: []string{host + "/shop/*"}}, ""))
 			endpoint := s.caller(t, s.gateway)
 			for name, want := range map[string]bool{bare.Name: row.cluster, other.Name: row.fromFolder} {
 				said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("p", name), "ann"))
@@ -186,7 +187,7 @@ func TestAuditSource(t *testing.T) {
 			}
 			must(t, s.gauge(t.Context(), "quaymaster_policies_withheld", "source", withheld))
 			if said := strings.Contains(s.gateway.Log(), "audit only, regardless of their actions"); said != (len(row.audit) > 0) {
-				t.Errorf("the log says so: %t", said)
+				t.Errorf("the log has it: %t", said)
 			}
 			s.gateway.Kill()
 		})
@@ -194,9 +195,9 @@ func TestAuditSource(t *testing.T) {
 }
 
 // written is a policy with the annotation of the guard.
-func (s *scene) written(t *testing.T, p harbour.Policy, annotation string) string {
+func (s *scene) written(t *testing.T, p env.Policy, annotation string) string {
 	t.Helper()
-	text, err := s.harbour.YAML(p)
+	text, err := s.env.YAML(p)
 	must(t, err)
 	if annotation != "" {
 		text = strings.Replace(text, "metadata:", "metadata:\n  annotations: {quaymaster.dev/guard: "+annotation+"}", 1)
@@ -221,7 +222,7 @@ func (s *scene) dropApprovals(t *testing.T) {
 	t.Cleanup(drop)
 }
 
-// begun waits until the guard knows what it approved, and the API server asks it.
+// begun waits until the guard has its approvals, and the API server calls it.
 func (s *scene) begun(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -252,7 +253,7 @@ func (s *scene) inForce(t *testing.T, image string) {
 	})
 }
 
-// askedDirectly asks the gateway itself, whose webhooks may not be there yet.
+// askedDirectly calls the gateway itself; its webhooks may not be there yet.
 func (s *scene) askedDirectly(t *testing.T, image gatetest.Image) *admission.AdmissionResponse {
 	t.Helper()
 	said, err := s.caller(t, s.gateway).ask(t.Context(), "/validate", s.reviewOf(pod("probe", image.ByDigest()), "ann"))
@@ -278,7 +279,7 @@ func (s *scene) loggedHeld(t *testing.T, policy, stops string) {
 				return err
 			}
 		}
-		return errors.Join(err, fmt.Errorf("nothing is said of %s", policy))
+		return errors.Join(err, fmt.Errorf("there is no line of %s", policy))
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
@@ -25,11 +25,11 @@ func alive(ctx context.Context, g *gateway.Gateway) error {
 	return process.Answers(ctx, http.DefaultClient, "http://"+g.Configuration.Listen.Plain+"/healthz")
 }
 
-// TestHostile: whoever reaches the endpoints is told clearly what is wrong, under the
-// request's UID where it has one, and nothing ends the process.
+// TestHostile: malformed requests to the endpoints get a clear error, under the request's UID
+// where it has one, and nothing ends the process.
 func TestHostile(t *testing.T) {
 	s := guard(t, "hostile", gateway.Configuration{})
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 	endpoint := s.caller(t, s.gateway)
 	t.Cleanup(func() {
 		must(t, alive(context.WithoutCancel(t.Context()), s.gateway))
@@ -39,11 +39,11 @@ func TestHostile(t *testing.T) {
 		default:
 		}
 	})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 	t.Run("bodies", func(t *testing.T) { s.tryBodies(t, endpoint, signed.Name) })
 	t.Run("objects", func(t *testing.T) {
-		s.tryObjects(t, endpoint, signed.Name, signed.ByDigest(), s.harbour.Unsigned("shop/bare", "1.0").ByDigest())
+		s.tryObjects(t, endpoint, signed.Name, signed.ByDigest(), s.env.Unsigned("shop/bare", "1.0").ByDigest())
 	})
 	t.Run("protocols", func(t *testing.T) { s.tryProtocols(t, signed.ByDigest()) })
 	said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("after", signed.ByDigest()), "ann"))
@@ -84,7 +84,7 @@ func (s *scene) tryBodies(t *testing.T, endpoint caller, signed string) {
 		{"half a review", kind, edit(good, func(_, _ map[string]any) {})[:200], 400, false, "AdmissionReview"},
 		{"a list", kind, "[]", 400, false, "the body must be an object"},
 		{"nested without end", kind, strings.Repeat(`{"a":`, 20000), 400, false, "AdmissionReview"},
-		{"not said to be JSON", "text/plain", edit(good, func(_, _ map[string]any) {}), 400, false, "application/json"},
+		{"not declared as JSON", "text/plain", edit(good, func(_, _ map[string]any) {}), 400, false, "application/json"},
 		{"an old version", kind, edit(good, func(r, _ map[string]any) { r["apiVersion"] = "admission.k8s.io/v1beta1" }), 200, true, "admission.k8s.io/v1"},
 		{"another kind", kind, edit(good, func(r, _ map[string]any) { r["kind"] = "ConversionReview" }), 200, true, "AdmissionReview"},
 		{"no request", kind, edit(good, func(r, _ map[string]any) { delete(r, "request") }), 400, false, "no request"},
@@ -181,7 +181,7 @@ func (s *scene) tryProtocols(t *testing.T, signed string) {
 		change   func(*tls.Config)
 		protocol string // empty: refused
 	}{
-		{"what an API server speaks", nil, "HTTP/2.0"},
+		{"an API server's protocol", nil, "HTTP/2.0"},
 		{"HTTP/1.1", func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, "HTTP/1.1"},
 		{"TLS 1.2", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, "HTTP/2.0"},
 		{"TLS 1.1", func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, ""},

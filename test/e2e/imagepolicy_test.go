@@ -20,16 +20,16 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
 // caller of image reviews, by its certificate, and where they are answered.
 const imageReviewer, imageReviewPath = "kube-apiserver-images", "/imagereview"
 
-// imagePlugin configures the API server's ImagePolicyWebhook: the least time that it
-// remembers answers for, and no consent where nobody answers.
+// imagePlugin configures the API server's ImagePolicyWebhook: the shortest cache of answers,
+// and a denial without an answer.
 const imagePlugin = `
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -39,12 +39,12 @@ plugins:
       imagePolicy: {kubeConfigFile: %q, allowTTL: 1, denyTTL: 1, retryBackoff: 100, defaultAllow: false}
 `
 
-// pinboard is a scene whose API server asks by ImagePolicyWebhook, and by nothing
-// else.
+// pinboard is a scene with an API server that calls the gateway by ImagePolicyWebhook, and by
+// nothing else.
 type pinboard struct {
 	*scene
 	authority *controlplane.Authority // of both sides
-	near      *harbour.Harbour        // a mirror
+	near      *env.Env                // a mirror
 	config    gateway.Configuration
 }
 
@@ -55,9 +55,9 @@ func pin(t *testing.T) *pinboard {
 	plane(t) // skips in short runs, and builds the programs
 	authority, err := controlplane.NewAuthority("images")
 	must(t, err)
-	b := &pinboard{scene: &scene{harbour: openHarbour(t, registrytest.Options{}), namespace: "images"}, authority: authority}
+	b := &pinboard{scene: &scene{env: openEnv(t, registrytest.Options{}), namespace: "images"}, authority: authority}
 	folder := t.TempDir()
-	b.near = openHarbour(t, registrytest.Options{})
+	b.near = openEnv(t, registrytest.Options{})
 	write := func(name string, content []byte) string {
 		file := filepath.Join(folder, name)
 		must(t, os.WriteFile(file, content, 0o600))
@@ -103,25 +103,25 @@ func pin(t *testing.T) *pinboard {
 // can change nothing.
 func TestImagePolicyWebhook(t *testing.T) {
 	b := pin(t)
-	text, err := b.harbour.YAML(harbour.Policy{Name: "images", Namespaces: []string{b.namespace}})
+	text, err := b.env.YAML(env.Policy{Name: "images", Namespaces: []string{b.namespace}})
 	must(t, err)
 	b.put(t, text)
-	signed, err := b.harbour.Signed("shop/web", "1.0")
+	signed, err := b.env.Signed("shop/web", "1.0")
 	must(t, err)
-	foreign, err := b.harbour.SignedBy(b.harbour.Stranger, "shop/foreign", "1.0")
+	foreign, err := b.env.SignedBy(b.env.Stranger, "shop/foreign", "1.0")
 	must(t, err)
-	bare := b.harbour.Unsigned("shop/bare", "1.0")
+	bare := b.env.Unsigned("shop/bare", "1.0")
 
 	for i, row := range []struct {
 		reason string
 		images []string
 		says   []string // none: admitted
 	}{
-		{"signed, by tag and digest", []string{harbour.Pinned(signed)}, nil},
+		{"signed, by tag and digest", []string{env.Pinned(signed)}, nil},
 		{"signed, by digest", []string{signed.ByDigest()}, nil},
-		{"signed, by tag", []string{signed.Name}, []string{"[missing-digest]", "use " + harbour.Pinned(signed)}},
+		{"signed, by tag", []string{signed.Name}, []string{"[missing-digest]", "use " + env.Pinned(signed)}},
 		{"unsigned", []string{bare.ByDigest()}, []string{"[unsigned]", bare.ByDigest(), "ClusterPolicy/images, rule signed"}},
-		{"by a stranger", []string{foreign.ByDigest()}, []string{"[wrong-key]"}},
+		{"by another key", []string{foreign.ByDigest()}, []string{"[wrong-key]"}},
 		{"an unsigned second one", []string{signed.ByDigest(), bare.ByDigest()}, []string{"1 of 2 images denied", "[unsigned]"}},
 	} {
 		got, err := b.create(t, pod(fmt.Sprint("pod-", i), row.images...))
@@ -140,29 +140,29 @@ func TestImagePolicyWebhook(t *testing.T) {
 		free := *b.scene
 		free.namespace = "images-free"
 		if _, err := free.dryRun(t.Context(), pod("bare", bare.Name)); err != nil {
-			t.Errorf("where no policy speaks of it: %v", err)
+			t.Errorf("where no policy matches: %v", err)
 		}
 	})
 	t.Run("a mirror that is to be used", b.tryMirror)
-	t.Run("who may ask", func(t *testing.T) { b.tryReviewers(t, signed.ByDigest(), bare.ByDigest()) })
+	t.Run("permissions", func(t *testing.T) { b.tryReviewers(t, signed.ByDigest(), bare.ByDigest()) })
 	t.Run("the registry is away", func(t *testing.T) {
-		unseen, err := b.harbour.Signed("shop/unseen", "1.0")
+		unseen, err := b.env.Signed("shop/unseen", "1.0")
 		must(t, err)
-		b.harbour.Registry.SetFaults(registrytest.Fault{Do: breakOff})
-		defer b.harbour.Registry.SetFaults()
+		b.env.Registry.SetFaults(registrytest.Fault{Do: breakOff})
+		defer b.env.Registry.SetFaults()
 		_, err = b.dryRun(t.Context(), pod("unseen", unseen.ByDigest()))
-		b.expect(t, "what nobody could look at", err, []string{"could not be verified"})
+		b.expect(t, "an image that could not be verified", err, []string{"could not be verified"})
 		if err != nil && strings.Contains(err.Error(), "[unsigned]") {
 			t.Errorf("it takes one for the other: %v", err)
 		}
 	})
 	t.Run("the gateway is away", func(t *testing.T) {
-		again, err := b.harbour.Signed("shop/again", "1.0")
+		again, err := b.env.Signed("shop/again", "1.0")
 		must(t, err)
 		must(t, b.gateway.Terminate())
 		<-b.gateway.Done()
 		if _, err := b.dryRun(t.Context(), pod("again", again.ByDigest())); err == nil {
-			t.Error("while nobody answers a pod is admitted")
+			t.Error("a pod is admitted without an answer of the gateway")
 		}
 		b.gateway = b.freshStart(t, b.config)
 		must(t, b.gateway.Ready(t.Context()))
@@ -173,7 +173,7 @@ func TestImagePolicyWebhook(t *testing.T) {
 	})
 }
 
-// expect checks that the plugin refused, with all these words, or nobody did.
+// expect checks that the plugin refused, with all these words, or admitted if there are none.
 func (b *pinboard) expect(t *testing.T, reason string, err error, says []string) {
 	t.Helper()
 	if len(says) == 0 {
@@ -207,15 +207,15 @@ func (b *pinboard) tryDebugging(t *testing.T, signed, bare gatetest.Image) {
 	}
 }
 
-// tryMirror: nobody can redirect an image here, so that its copy is to be written.
+// tryMirror: the plugin cannot redirect an image, so that its copy is to be written.
 func (b *pinboard) tryMirror(t *testing.T) {
 	m := &mirrored{scene: b.scene, near: b.near}
-	image, bare := m.copied(t, "closed/web", "1.0", m.near), m.harbour.Unsigned("closed/bare", "1.0")
+	image, bare := m.copied(t, "closed/web", "1.0", m.near), m.env.Unsigned("closed/bare", "1.0")
 	m.copyTo(t, bare, "closed/bare", "1.0", m.near)
 	m.redirectBy(t, document(t, "closed", map[string]any{
-		"sources": []any{m.harbour.Registry.Host() + "/closed"}, "targets": []any{m.at(m.near)}, "otherwise": "Deny",
+		"sources": []any{m.env.Registry.Host() + "/closed"}, "targets": []any{m.at(m.near)}, "otherwise": "Deny",
 	}))
-	_, err := m.create(t, pod("source", harbour.Pinned(image)))
+	_, err := m.create(t, pod("source", env.Pinned(image)))
 	b.expect(t, "the source's name", err, []string{"[no-mirror]", "write " + exact(m.near, image)})
 	_, err = m.create(t, pod("copy", exact(m.near, image)))
 	b.expect(t, "the copy's name", err, nil)

@@ -23,7 +23,7 @@ import (
 func keyed(s *scene, name string, logged bool, keys ...string) string {
 	terms := "rekor: {ignoreTlog: true}, "
 	if logged {
-		terms = fmt.Sprintf("rekor: {pubkey: %q}, ", s.harbour.Sigstore.Rekor.PublicPEM())
+		terms = fmt.Sprintf("rekor: {pubkey: %q}, ", s.env.Sigstore.Rekor.PublicPEM())
 	}
 	entries := make([]string, len(keys))
 	for i, key := range keys {
@@ -41,17 +41,17 @@ spec:
         - imageReferences: ["%[3]s/*"]
           failureAction: Enforce
           attestors: [{count: 1, entries: [%[4]s]}]
-`, name, s.namespace, s.harbour.Registry.Host(), strings.Join(entries, ", "))
+`, name, s.namespace, s.env.Registry.Host(), strings.Join(entries, ", "))
 }
 
-// step is what a policy comes to at one moment: by image, the code of the refusal, or
-// nothing for what is admitted.
+// step is the result of a policy at one moment: by image, the code of the refusal, or nothing
+// if it is admitted.
 type step struct {
 	image gatetest.Image
 	code  string
 }
 
-// expect asks about each image, at once: what was remembered before must not count.
+// expect evaluates each image, at once: cached facts must not count.
 func (s *scene) expect(t *testing.T, when string, steps ...step) {
 	t.Helper()
 	for _, e := range steps {
@@ -65,30 +65,38 @@ func (s *scene) expect(t *testing.T, when string, steps ...step) {
 	}
 }
 
-// awaitAsked waits until the API server asks about pods of the namespace.
+// awaitAsked waits until the API server asks about pods of the namespace: at the mutating webhook,
+// too, which it may learn of after the validating one.
 func (s *scene) awaitAsked(t *testing.T) {
 	t.Helper()
-	s.awaitRefused(t, s.harbour.Unsigned("keys/bare", "1.0").Name, "[unsigned]")
+	bare := s.env.Unsigned("keys/bare", "1.0")
+	eventually(t, func(ctx context.Context) error {
+		_, err := s.dryRun(ctx, pod("asked", bare.Name))
+		if err == nil || !strings.Contains(err.Error(), "[unsigned]") || strings.Contains(err.Error(), "[missing-digest]") {
+			return fmt.Errorf("%w: %w", errNotYet, err)
+		}
+		return nil
+	})
 }
 
 // signedByBoth is an image with two signatures.
 func (s *scene) signedByBoth(t *testing.T, repository string) gatetest.Image {
 	t.Helper()
-	image := s.harbour.Unsigned(repository, "1.0")
-	for _, signer := range []*verifytest.Signer{s.harbour.Signer, s.harbour.Stranger} {
-		must(t, s.harbour.SignLegacy(image, verifytest.Claim{Signer: signer, NoLog: true}, nil))
+	image := s.env.Unsigned(repository, "1.0")
+	for _, signer := range []*verifytest.Signer{s.env.Signer, s.env.Stranger} {
+		must(t, s.env.SignLegacy(image, verifytest.Claim{Signer: signer, NoLog: true}, nil))
 	}
 	return image
 }
 
-// TestKeyIsReplaced: one key follows another, with a time in which either counts. What was
-// proved by the old one is forgotten with it.
+// TestKeyIsReplaced: one key follows another, with a time in which either counts. The facts
+// of the old one are evicted with it.
 func TestKeyIsReplaced(t *testing.T) {
 	s := guard(t, "keys-replaced", gateway.Configuration{})
-	older, newer := string(s.harbour.Signer.PublicPEM()), string(s.harbour.Stranger.PublicPEM())
-	byOld, err := s.harbour.Signed("keys/old", "1.0")
+	older, newer := string(s.env.Signer.PublicPEM()), string(s.env.Stranger.PublicPEM())
+	byOld, err := s.env.Signed("keys/old", "1.0")
 	must(t, err)
-	byNew, err := s.harbour.SignedBy(s.harbour.Stranger, "keys/new", "1.0")
+	byNew, err := s.env.SignedBy(s.env.Stranger, "keys/new", "1.0")
 	must(t, err)
 	both := s.signedByBoth(t, "keys/both")
 
@@ -115,17 +123,17 @@ func fingerprint(t *testing.T, key []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestKeyLeaks: a key that somebody else has is retired in one place, for all policies:
-// what it signed before counts where a log says when that was, and nothing else does.
+// TestKeyLeaks: a leaked key is retired in one place, for all policies: signatures before
+// that count where a log proves their time, and no others do.
 func TestKeyLeaks(t *testing.T) {
 	s := unguarded(t, "keys-leaked")
 	must(t, s.plane.Namespace(t.Context(), "keys-leaked-unlogged"))
 	s.vacate(t)
-	lost, leaked := s.harbour.Signer, time.Now().Add(-time.Hour)
+	lost, leaked := s.env.Signer, time.Now().Add(-time.Hour)
 	signed := func(repository string, claim verifytest.Claim) gatetest.Image {
-		image := s.harbour.Unsigned(repository, "1.0")
+		image := s.env.Unsigned(repository, "1.0")
 		claim.Signer = lost
-		must(t, s.harbour.SignLegacy(image, claim, nil))
+		must(t, s.env.SignLegacy(image, claim, nil))
 		return image
 	}
 	before := signed("leak/before", verifytest.Claim{Time: leaked.Add(-time.Hour)})
@@ -135,10 +143,10 @@ func TestKeyLeaks(t *testing.T) {
 	timeless := *s
 	timeless.namespace = "keys-leaked-unlogged"
 	other := keyed(&timeless, timeless.namespace, false, string(lost.PublicPEM()))
-	root := write(t, t.TempDir(), "trusted_root.json", string(s.harbour.Sigstore.TrustedRoot()), 0o600)
+	root := write(t, t.TempDir(), "trusted_root.json", string(s.env.Sigstore.TrustedRoot()), 0o600)
 
 	c := gateway.Configuration{}
-	c.Trust.TrustedRoot = root // its timestamp authorities are who may say when
+	c.Trust.TrustedRoot = root // its timestamp authorities give trusted times
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
 	timeless.gateway = s.gateway
@@ -146,8 +154,8 @@ func TestKeyLeaks(t *testing.T) {
 	timeless.put(t, other)
 	s.awaitAsked(t)
 	timeless.awaitAsked(t)
-	s.expect(t, "before anybody knows", step{before, ""}, step{after, ""})
-	timeless.expect(t, "before anybody knows", step{unlogged, ""})
+	s.expect(t, "before the leak", step{before, ""}, step{after, ""})
+	timeless.expect(t, "before the leak", step{unlogged, ""})
 
 	c.Trust.RetiredKeys = map[string]string{fingerprint(t, lost.PublicPEM()): leaked.UTC().Format(time.RFC3339)}
 	next := s.start(t, c) // as a Deployment does when its configuration changes
@@ -163,13 +171,13 @@ func TestKeyLeaks(t *testing.T) {
 // TestKeyGoesAway: a policy names a Secret, which is changed, and then deleted.
 func TestKeyGoesAway(t *testing.T) {
 	s := guard(t, "keys-secret", gateway.Configuration{})
-	byOld, err := s.harbour.Signed("secret/old", "1.0")
+	byOld, err := s.env.Signed("secret/old", "1.0")
 	must(t, err)
-	byNew, err := s.harbour.SignedBy(s.harbour.Stranger, "secret/new", "1.0")
+	byNew, err := s.env.SignedBy(s.env.Stranger, "secret/new", "1.0")
 	must(t, err)
 	secrets := s.client.CoreV1().Secrets(s.namespace)
 	kept, err := secrets.Create(t.Context(), &core.Secret{
-		ObjectMeta: meta.ObjectMeta{Name: "release-key"}, Data: map[string][]byte{"cosign.pub": s.harbour.Signer.PublicPEM()},
+		ObjectMeta: meta.ObjectMeta{Name: "release-key"}, Data: map[string][]byte{"cosign.pub": s.env.Signer.PublicPEM()},
 	}, meta.CreateOptions{})
 	must(t, err)
 	s.allowSecrets(t)
@@ -186,7 +194,7 @@ func TestKeyGoesAway(t *testing.T) {
 	s.endLead(t)
 	s.awaitRefused(t, byOld.Name, "could not be verified", "release-key", "not found")
 	kept.ResourceVersion, kept.UID = "", ""
-	kept.Data["cosign.pub"] = s.harbour.Stranger.PublicPEM()
+	kept.Data["cosign.pub"] = s.env.Stranger.PublicPEM()
 	_, err = secrets.Create(t.Context(), kept, meta.CreateOptions{})
 	must(t, err)
 	s.awaitAdmitted(t, byNew.Name)
@@ -210,21 +218,21 @@ subjects: [{kind: ServiceAccount, name: quaymaster, namespace: quaymaster}]
 `, s.namespace)))
 }
 
-// TestTrustedRootIsReplaced: the file of a trusted root is another, as of a Sigstore whose
-// authority was lost, and so is the TrustRoot that a policy names.
+// TestTrustedRootIsReplaced: the file of a trusted root is another, as of a Sigstore with a
+// lost authority, and so is the TrustRoot that a policy names.
 func TestTrustedRootIsReplaced(t *testing.T) {
 	s := unguarded(t, "keys-root")
 	s.vacate(t)
 	other, err := verifytest.New(verifytest.Options{Name: "other"})
 	must(t, err)
-	logged := s.harbour.Unsigned("root/logged", "1.0")
-	must(t, s.harbour.SignLegacy(logged, verifytest.Claim{Signer: s.harbour.Signer}, nil))
+	logged := s.env.Unsigned("root/logged", "1.0")
+	must(t, s.env.SignLegacy(logged, verifytest.Claim{Signer: s.env.Signer}, nil))
 	folder := t.TempDir()
 	c := gateway.Configuration{}
-	c.Trust.TrustedRoot = write(t, folder, "trusted_root.json", string(s.harbour.Sigstore.TrustedRoot()), 0o600)
+	c.Trust.TrustedRoot = write(t, folder, "trusted_root.json", string(s.env.Sigstore.TrustedRoot()), 0o600)
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
-	policy := strings.Replace(keyed(s, s.namespace, false, string(s.harbour.Signer.PublicPEM())), "rekor: {ignoreTlog: true}, ", "", 1)
+	policy := strings.Replace(keyed(s, s.namespace, false, string(s.env.Signer.PublicPEM())), "rekor: {ignoreTlog: true}, ", "", 1)
 	s.put(t, policy)
 	s.awaitAsked(t)
 	s.expect(t, "the root that has the log", step{logged, ""})
@@ -241,22 +249,22 @@ func TestTrustedRootIsReplaced(t *testing.T) {
 	samples, err := s.gateway.Metrics(t.Context())
 	must(t, err)
 	if gateway.Sum(samples, "quaymaster_trust_expiry_timestamp_seconds", "part", "fulcio") == 0 {
-		t.Error("nothing says until when the root is good")
+		t.Error("no metric has the end of the root")
 	}
-	replace(s.harbour.Sigstore)
+	replace(s.env.Sigstore)
 	s.awaitAdmitted(t, logged.Name)
 }
 
-// TestTrustedRootIsAMonthOld: a gateway starts while the TUF repository has been away for a month.
-// It trusts what was read last, and not what it was built with, and says how old that is.
+// TestTrustedRootIsAMonthOld: a gateway starts while the TUF repository has been away for a
+// month. It trusts the last version that it read, not the built-in one, and reports its age.
 func TestTrustedRootIsAMonthOld(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	s := unguarded(t, "keys-month")
-	logged := s.harbour.Unsigned("month/logged", "1.0")
-	must(t, s.harbour.SignLegacy(logged, verifytest.Claim{Signer: s.harbour.Signer}, nil))
-	policy := strings.Replace(keyed(s, s.namespace, false, string(s.harbour.Signer.PublicPEM())), "rekor: {ignoreTlog: true}, ", "", 1)
+	logged := s.env.Unsigned("month/logged", "1.0")
+	must(t, s.env.SignLegacy(logged, verifytest.Claim{Signer: s.env.Signer}, nil))
+	policy := strings.Replace(keyed(s, s.namespace, false, string(s.env.Signer.PublicPEM())), "rekor: {ignoreTlog: true}, ", "", 1)
 	c := gateway.Configuration{}
-	c.Trust.Refresh = true // behind a proxy that nobody runs
+	c.Trust.Refresh = true // behind a proxy that does not run
 	begin := func(folder string) {
 		c.Trust.CacheFolder = folder
 		s.vacate(t)
@@ -265,7 +273,7 @@ func TestTrustedRootIsAMonthOld(t *testing.T) {
 	}
 	kept := t.TempDir()
 	write(t, kept, "last_trusted_root.json", fmt.Sprintf(`{"url": "https://tuf-repo-cdn.sigstore.dev", "confirmed": %q, "trustedRoot": %s}`,
-		time.Now().Add(-month).UTC().Format(time.RFC3339), s.harbour.Sigstore.TrustedRoot()), 0o600)
+		time.Now().Add(-month).UTC().Format(time.RFC3339), s.env.Sigstore.TrustedRoot()), 0o600)
 	begin(kept)
 	s.put(t, policy)
 	s.awaitAsked(t)

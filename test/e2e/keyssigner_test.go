@@ -35,7 +35,7 @@ func TestSignerOfManyImages(t *testing.T) {
 	}
 	client := define(t, plane(t))
 	s := unguarded(t, "keys-signer")
-	asked, another := fingerprint(t, s.harbour.Signer.PublicPEM())[:16], fingerprint(t, s.harbour.Stranger.PublicPEM())[:16]
+	asked, another := fingerprint(t, s.env.Signer.PublicPEM())[:16], fingerprint(t, s.env.Stranger.PublicPEM())[:16]
 	s.writeSignerReports(t, client, count, asked, another)
 	checkout, err := peers.Checkout()
 	must(t, err)
@@ -49,7 +49,7 @@ func TestSignerOfManyImages(t *testing.T) {
 	folder := t.TempDir()
 	kubeconfig := filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(kubeconfig, s.plane.Admin()))
-	write(t, folder, "cosign.pub", string(s.harbour.Signer.PublicPEM()), 0o600)
+	write(t, folder, "cosign.pub", string(s.env.Signer.PublicPEM()), 0o600)
 	binary, err := shared.binary()
 	must(t, err)
 	arguments := strings.Fields(commands[0].Text)[1:]
@@ -61,7 +61,7 @@ func TestSignerOfManyImages(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	t.Logf("%d reports in %s: %s", count, took.Round(time.Millisecond), lines[len(lines)-1])
 	if want := fmt.Sprintf("%d images, %d workloads", count/10, count/10); err != nil || !strings.Contains(string(said), want) {
-		t.Errorf("%v, want %q; it says\n%s ... %s", err, want, lines[0], lines[len(lines)-1])
+		t.Errorf("%v, want %q; it prints\n%s ... %s", err, want, lines[0], lines[len(lines)-1])
 	}
 	if took > signerTime {
 		t.Errorf("it took %s, want at most %s", took, signerTime)
@@ -98,7 +98,7 @@ func (s *scene) writeSignerReports(t *testing.T, client dynamic.Interface, count
 	work.Wait()
 }
 
-// signerReport is the report of a workload whose image a key has signed.
+// signerReport is the report of a workload with an image that a key has signed.
 func signerReport(i int, key string) *unstructured.Unstructured {
 	digest, name := fmt.Sprintf("sha256:%064x", i), fmt.Sprint("web-", i)
 	return &unstructured.Unstructured{Object: map[string]any{

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 const dinghyDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: dinghies.harbour.example}
+metadata: {name: dinghies.boats.example}
 spec:
-  group: harbour.example
+  group: boats.example
   scope: Namespaced
   names: {plural: dinghies, singular: dinghy, kind: Dinghy, listKind: DinghyList}
   versions:
@@ -34,7 +34,7 @@ spec:
 // about from then on.
 func TestLateKind(t *testing.T) {
 	s := guard(t, "late-kind", gateway.Configuration{})
-	text, err := s.harbour.YAML(harbour.Policy{
+	text, err := s.env.YAML(env.Policy{
 		Name: "late-kind", Kinds: []string{"Dinghy"}, Namespaces: []string{s.namespace}, Rule: audited(),
 		Extractors: map[string]any{"Dinghy": []any{map[string]any{"path": "/spec/ship"}}},
 	})
@@ -50,23 +50,23 @@ func TestLateKind(t *testing.T) {
 		return fmt.Errorf("the log does not say that there is no such kind yet")
 	})
 	if rules := s.asked(t); strings.Contains(rules, "dinghies") {
-		t.Errorf("the API server is told to ask about %s before there are any", rules)
+		t.Errorf("the webhooks have %s before there are any", rules)
 	}
 
-	s.removeDefinition(t, "dinghies.harbour.example")
+	s.removeDefinition(t, "dinghies.boats.example")
 	must(t, s.plane.ApplyYAML(t.Context(), dinghyDefinition))
 	client, err := dynamic.NewForConfig(s.plane.Admin())
 	must(t, err)
-	dinghies := client.Resource(schema.GroupVersionResource{Group: "harbour.example", Version: "v1", Resource: "dinghies"}).Namespace(s.namespace)
+	dinghies := client.Resource(schema.GroupVersionResource{Group: "boats.example", Version: "v1", Resource: "dinghies"}).Namespace(s.namespace)
 	create := func(ctx context.Context, image string) error {
 		_, err := dinghies.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "harbour.example/v1", "kind": "Dinghy", "metadata": map[string]any{"name": "late"}, "spec": map[string]any{"ship": image},
+			"apiVersion": "boats.example/v1", "kind": "Dinghy", "metadata": map[string]any{"name": "late"}, "spec": map[string]any{"ship": image},
 		}}, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 		return err
 	}
-	signed, err := s.harbour.Signed("shop/ship", "1.0")
+	signed, err := s.env.Signed("shop/ship", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/wreck", "1.0")
+	bare := s.env.Unsigned("shop/wreck", "1.0")
 	eventually(t, func(ctx context.Context) error {
 		if err := create(ctx, bare.Name); err == nil {
 			return fmt.Errorf("an unsigned image is admitted, while asked about are %s", s.asked(t))

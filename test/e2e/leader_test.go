@@ -7,13 +7,13 @@ import (
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 var errNotYet = errors.New("not yet")
 
-// leads reports whether a replica says that it leads.
+// leads reports whether a replica is the leader, by its log.
 func leads(g *gateway.Gateway) error {
 	lines, err := g.Lines()
 	for _, line := range lines {
@@ -31,13 +31,13 @@ func TestLeader(t *testing.T) {
 	first := s.freshStart(t, gateway.Configuration{})
 	must(t, first.Ready(t.Context()))
 	s.gateway = first
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	// The second one answers at its own address only once it leads.
 	second := s.start(t, gateway.Configuration{})
 	must(t, second.Ready(t.Context()), first.Await(t.Context(), func(context.Context) error { return leads(first) }))
 
-	t.Run("another one takes over from one that is killed, and repairs what is wrong", func(t *testing.T) {
+	t.Run("another one takes over from one that is killed, and repairs the configuration", func(t *testing.T) {
 		if leads(second) == nil {
 			t.Error("two lead")
 		}

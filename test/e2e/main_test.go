@@ -14,9 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// stage is what the tests share: one control plane and one binary, for the one
-// takes seconds to start and the other to build. Both are made when the first
-// test asks.
+// stage is the state that tests share: one control plane and one binary, for the one takes
+// seconds to start and the other to build. Both are made when the first test needs them.
 type stage struct {
 	folder string
 	plane  func() (*controlplane.ControlPlane, error)
@@ -85,7 +84,7 @@ func plane(t *testing.T) *controlplane.ControlPlane {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("kube-apiserver said last:\n%s", p.APIServer().Tail())
+			t.Logf("end of kube-apiserver's log:\n%s", p.APIServer().Tail())
 		}
 	})
 	return p

@@ -6,20 +6,19 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestMetrics: what was asked and answered is counted, and no label grows with
-// images.
+// TestMetrics: requests and answers are counted, and no label grows with images.
 func TestMetrics(t *testing.T) {
 	s := guard(t, "metrics", gateway.Configuration{})
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/counted", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/counted", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	broken := s.harbour.Unsigned("shop/broken", "1.0")
-	s.harbour.Registry.SetFaults(registrytest.Fault{Repository: broken.Repository, Do: breakOff})
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	broken := s.env.Unsigned("shop/broken", "1.0")
+	s.env.Registry.SetFaults(registrytest.Fault{Repository: broken.Repository, Do: breakOff})
 	before, err := s.gateway.Metrics(t.Context())
 	must(t, err)
 	const pods = 5
@@ -30,7 +29,7 @@ func TestMetrics(t *testing.T) {
 		denied(t, "an unsigned image", err, "unsigned")
 	}
 	_, err = s.dryRun(t.Context(), pod("broken", broken.Name))
-	unable(t, "a registry that breaks", err)
+	unverified(t, "a registry that breaks", err)
 	after, err := s.gateway.Metrics(t.Context())
 	must(t, err)
 
@@ -50,8 +49,8 @@ func TestMetrics(t *testing.T) {
 		{2, "quaymaster_phase_duration_seconds_count", []string{"phase", "discover"}},
 		{1, "quaymaster_phase_duration_seconds_count", []string{"phase", "prove"}},
 		{2*pods + 1, "quaymaster_phase_duration_seconds_count", []string{"phase", "decide"}},
-		{2, "quaymaster_registry_requests_total", []string{"host", s.harbour.Registry.Host(), "status", "2xx"}},
-		{1, "quaymaster_registry_requests_total", []string{"host", s.harbour.Registry.Host(), "status", "none"}},
+		{2, "quaymaster_registry_requests_total", []string{"host", s.env.Registry.Host(), "status", "2xx"}},
+		{1, "quaymaster_registry_requests_total", []string{"host", s.env.Registry.Host(), "status", "none"}},
 		{pods, "quaymaster_cache_lookups_total", []string{"layer", "facts", "result", "hit"}},
 		{pods - 1, "quaymaster_cache_lookups_total", []string{"layer", "tags", "result", "hit"}},
 	} {
@@ -73,7 +72,7 @@ func TestMetrics(t *testing.T) {
 		for name, value := range sample.Labels {
 			for _, never := range []string{"shop/", "sha256", signed.Manifest.Digest[7:19], "counted", "admin"} {
 				if strings.Contains(value, never) {
-					t.Errorf("%s has the label %s=%q, which grows with what is asked", sample.Name, name, value)
+					t.Errorf("%s has the label %s=%q, which grows with the requests", sample.Name, name, value)
 				}
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // mirrorOf is what a kubelet creates for a static pod of its node.
@@ -20,20 +20,20 @@ func mirrorOf(name, image string, node *core.Node) *core.Pod {
 	return p
 }
 
-// TestMirrorPod: the pod that stands for a static pod runs already, and is left
-// alone; the annotation alone makes nobody a node.
+// TestMirrorPod: the mirror pod of a static pod runs already, and is left alone; the
+// annotation alone makes no client a node.
 func TestMirrorPod(t *testing.T) {
 	s := guard(t, "mirror", gateway.Configuration{})
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 	node, err := s.client.CoreV1().Nodes().Create(t.Context(), &core.Node{ObjectMeta: meta.ObjectMeta{Name: "mirror-node"}}, meta.CreateOptions{})
 	must(t, err)
 	identity, err := s.plane.User("system:node:mirror-node", "system:nodes")
 	must(t, err)
 	kubelet := *s
 	kubelet.client = clientset(t, identity)
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/static", "1.0")
+	bare := s.env.Unsigned("shop/static", "1.0")
 
 	got, err := kubelet.create(t, mirrorOf("static", bare.Name, node))
 	must(t, err)
@@ -45,7 +45,7 @@ func TestMirrorPod(t *testing.T) {
 		told = told || line["mirrorPod"] == true && line["result"] == "deny"
 	}
 	if !told {
-		t.Errorf("the log does not tell of the mirror pod and that anybody else would be denied: %v", s.verdicts(t, "validate", "static"))
+		t.Errorf("the log does not have the mirror pod and the denial of other clients: %v", s.verdicts(t, "validate", "static"))
 	}
 
 	_, err = s.create(t, mirrorOf("forged", bare.Name, node))
@@ -73,7 +73,7 @@ func TestMirrorPod(t *testing.T) {
 			}
 		}
 	}
-	// What a node may bring in without the annotation is as good as anybody's.
+	// A node's pod without the annotation is verified like any other.
 	if said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("asked", signed.ByDigest()), "system:node:mirror-node", "system:nodes")); err != nil || !said.Allowed {
 		t.Errorf("a signed image by a node: %+v, %v", said, err)
 	}

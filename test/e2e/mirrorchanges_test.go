@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestMirrorChanges: mirrors are the cluster's, heeded by the next request, refused
@@ -48,7 +48,7 @@ func (m *mirrored) tryBrokenMirror(t *testing.T) {
 		must(t, os.WriteFile(file, []byte(strings.Replace(crooked, row.old, row.new, 1)), 0o600))
 		said, err := kubectl("apply", "-f", file)
 		if err == nil || !strings.Contains(said, "RegistryMirror crooked") || !strings.Contains(said, row.says) {
-			t.Errorf("%s: kubectl apply says %q (%v), want %q", row.reason, said, err, row.says)
+			t.Errorf("%s: kubectl apply prints %q (%v), want %q", row.reason, said, err, row.says)
 		}
 	}
 	must(t, os.WriteFile(file, []byte(strings.Replace(crooked, "locatoin", "location", 1)), 0o600))
@@ -79,8 +79,8 @@ func (m *mirrored) tryBrokenMirror(t *testing.T) {
 	m.unasked(t)
 }
 
-// unasked waits until the API server is told of nobody to ask about pods: that
-// follows a change of mirrors, and would else undo what the next change did.
+// unasked waits until no webhook for pods is registered: that follows a change of mirrors,
+// and would else undo the effect of the next change.
 func (m *mirrored) unasked(t *testing.T) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -88,13 +88,13 @@ func (m *mirrored) unasked(t *testing.T) {
 		if apierrors.IsNotFound(err) || err == nil && len(guards) == 0 {
 			return nil
 		}
-		return fmt.Errorf("nobody asks about pods any more, and the API server is told %v (%w)", called(guards), err)
+		return fmt.Errorf("no pod is evaluated any more, and the webhooks are %v (%w)", called(guards), err)
 	})
 }
 
-// tryAlone: no policy speaks of any image, so that only mirrors have pods asked about.
+// tryAlone: no policy matches any image, so that pods are evaluated because of mirrors alone.
 func (m *mirrored) tryAlone(t *testing.T) {
-	image, absent := m.harbour.Unsigned("shop/alone", "1.0"), m.harbour.Unsigned("shop/absent", "1.0")
+	image, absent := m.env.Unsigned("shop/alone", "1.0"), m.env.Unsigned("shop/absent", "1.0")
 	m.copyTo(t, image, "shop/alone", "1.0", m.near)
 	got, err := m.dryRun(t.Context(), pod("before", image.Name))
 	must(t, err)
@@ -112,15 +112,15 @@ func (m *mirrored) tryAlone(t *testing.T) {
 	guards, err := m.guards(t.Context())
 	must(t, err)
 	if len(guards) != 1 || *guards[0].FailurePolicy != "Ignore" {
-		t.Errorf("the API server is told %v, want one webhook that stops nobody", called(guards))
+		t.Errorf("the webhooks are %v, want one that stops no pod", called(guards))
 	}
 	heard, said := m.heard(t)
-	eventually(t, func(ctx context.Context) error { // nor does it see what it was told in one step
+	eventually(t, func(ctx context.Context) error { // nor does it see its configuration in one step
 		got, err := heard.dryRun(ctx, pod("absent", absent.Name))
 		if err != nil {
 			return err
 		}
-		if name := images(got)[0]; !strings.HasPrefix(name, m.harbour.Registry.Host()) || !strings.Contains(said(), "it stays at") {
+		if name := images(got)[0]; !strings.HasPrefix(name, m.env.Registry.Host()) || !strings.Contains(said(), "it stays at") {
 			return fmt.Errorf("an image that no target has became %s, with the words %q", name, said())
 		}
 		return nil
@@ -134,7 +134,7 @@ func (m *mirrored) tryAlone(t *testing.T) {
 	eventually(t, func(ctx context.Context) error {
 		guards, err := m.guards(ctx)
 		if err == nil && (len(guards) != 1 || *guards[0].FailurePolicy != "Fail") {
-			err = fmt.Errorf("the API server is told %v, want one webhook that fails", called(guards))
+			err = fmt.Errorf("the webhooks are %v, want one that fails", called(guards))
 		}
 		return err
 	})
@@ -153,10 +153,10 @@ func (m *mirrored) tryAlone(t *testing.T) {
 
 // tryMirrorChanges asks once after each change, without a second try.
 func (m *mirrored) tryMirrorChanges(t *testing.T) {
-	m.enforceMirrored(t, harbour.Policy{Name: "mirror-changes", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "mirror-changes", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "changing", m.entry("", nil)))
 	m.isRedirected(t, m.near)
-	image, bare := m.copied(t, "shop/changing", "1.0", m.near, m.far), m.harbour.Unsigned("shop/unchanged", "1.0")
+	image, bare := m.copied(t, "shop/changing", "1.0", m.near, m.far), m.env.Unsigned("shop/unchanged", "1.0")
 	client, err := dynamic.NewForConfig(m.plane.Admin())
 	must(t, err)
 	write := func(more map[string]any) func(context.Context) error {
@@ -172,11 +172,11 @@ func (m *mirrored) tryMirrorChanges(t *testing.T) {
 		{"as it was", nil, exact(m.near, image)},
 		{"the other order", write(map[string]any{"targets": []any{m.at(m.far), m.at(m.near)}}), exact(m.far, image)},
 		{"the first order again", write(nil), exact(m.near, image)},
-		{"another source", write(map[string]any{"sources": []any{m.harbour.Registry.Host() + "/elsewhere"}}), harbour.Pinned(image)},
+		{"another source", write(map[string]any{"sources": []any{m.env.Registry.Host() + "/elsewhere"}}), env.Pinned(image)},
 		{"the first source again", write(nil), exact(m.near, image)},
 		{"it is gone", func(ctx context.Context) error {
 			return client.Resource(registryMirrors).Delete(ctx, "changing", meta.DeleteOptions{})
-		}, harbour.Pinned(image)},
+		}, env.Pinned(image)},
 	} {
 		if row.change != nil {
 			m.reflect(t, row.change)

@@ -17,26 +17,26 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// hub is the path below which targets here keep what they copied.
+// hub is the path below which targets here keep their copies.
 const hub = "hub"
 
 var registryMirrors = schema.GroupVersionResource{Group: "quaymaster.dev", Version: "v1alpha1", Resource: "registrymirrors"}
 
-// mirrored is a scene whose harbour is the source of two others.
+// mirrored is a scene in which two other registries mirror the first.
 type mirrored struct {
 	*scene
-	near, far *harbour.Harbour
+	near, far *env.Env
 }
 
 // mirror makes a scene with a gateway that has neither mirrors nor policies yet.
 func mirror(t *testing.T, namespace string, c gateway.Configuration) *mirrored {
 	t.Helper()
-	m := &mirrored{scene: unguarded(t, namespace), near: openHarbour(t, registrytest.Options{}), far: openHarbour(t, registrytest.Options{})}
+	m := &mirrored{scene: unguarded(t, namespace), near: openEnv(t, registrytest.Options{}), far: openEnv(t, registrytest.Options{})}
 	m.endLead(t)
 	c.PlainHTTP(m.near.Registry.Host(), m.far.Registry.Host())
 	m.gateway = m.start(t, c)
@@ -50,10 +50,10 @@ func (m *mirrored) within(t *testing.T, namespace string, labels ...string) *mir
 	return &mirrored{scene: m.in(t, namespace, labels...), near: m.near, far: m.far}
 }
 
-// entry is one of a mapping: from the scene's harbour below a path (empty: all of
+// entry is one of a mapping: from the scene's registry below a path (empty: all of
 // it) to both others. More overrides fields.
 func (m *mirrored) entry(below string, more map[string]any) map[string]any {
-	source := m.harbour.Registry.Host()
+	source := m.env.Registry.Host()
 	if below != "" {
 		source += "/" + below
 	}
@@ -62,8 +62,8 @@ func (m *mirrored) entry(below string, more map[string]any) map[string]any {
 	return e
 }
 
-// at is a harbour as a target.
-func (*mirrored) at(h *harbour.Harbour) map[string]any {
+// at is a registry as a target.
+func (*mirrored) at(h *env.Env) map[string]any {
 	return map[string]any{"location": h.Registry.Host() + "/" + hub}
 }
 
@@ -94,7 +94,7 @@ func (s *scene) reflect(t *testing.T, change func(context.Context) error) {
 	}))
 }
 
-// reflected returns what the gateway logged of its mirrors last.
+// reflected returns the gateway's last log line of its mirrors.
 func (s *scene) reflected() (string, error) {
 	lines, err := s.gateway.Lines()
 	said := ""
@@ -122,26 +122,26 @@ func (s *scene) redirectBy(t *testing.T, text string) {
 	})
 }
 
-// copied signs an image and copies it, but not its signature, to harbours.
-func (m *mirrored) copied(t *testing.T, repository, tag string, to ...*harbour.Harbour) gatetest.Image {
+// copied signs an image and copies it, but not its signature, to registries.
+func (m *mirrored) copied(t *testing.T, repository, tag string, to ...*env.Env) gatetest.Image {
 	t.Helper()
-	image, err := m.harbour.Signed(repository, tag)
+	image, err := m.env.Signed(repository, tag)
 	must(t, err)
 	m.copyTo(t, image, repository, tag, to...)
 	return image
 }
 
-// copyTo copies an image below the hub of harbours.
-func (m *mirrored) copyTo(t *testing.T, image gatetest.Image, repository, tag string, to ...*harbour.Harbour) {
+// copyTo copies an image below the hub of registries.
+func (m *mirrored) copyTo(t *testing.T, image gatetest.Image, repository, tag string, to ...*env.Env) {
 	t.Helper()
 	for _, h := range to {
-		_, err := m.harbour.CopyTo(h, image, hub+"/"+repository, tag)
+		_, err := m.env.CopyTo(h, image, hub+"/"+repository, tag)
 		must(t, err)
 	}
 }
 
-// tagged is an image's name in a harbour's hub.
-func tagged(h *harbour.Harbour, image gatetest.Image) string {
+// tagged is an image's name in a registry's hub.
+func tagged(h *env.Env, image gatetest.Image) string {
 	return h.Registry.Host() + "/" + hub + afterHost(image)
 }
 
@@ -156,11 +156,11 @@ func afterHost(image gatetest.Image) string {
 }
 
 // exact is the name that a redirected image has: by tag and digest, in a hub.
-func exact(h *harbour.Harbour, image gatetest.Image) string {
+func exact(h *env.Env, image gatetest.Image) string {
 	return tagged(h, image) + "@" + image.Manifest.Digest
 }
 
-// kept returns what a pod keeps of what was written.
+// kept returns the original images in a pod's annotation.
 func kept(t *testing.T, p *core.Pod) map[string]string {
 	t.Helper()
 	var entries map[string]string
@@ -172,7 +172,7 @@ func kept(t *testing.T, p *core.Pod) map[string]string {
 
 // isRedirected waits until the API server asks about pods and the gateway answers
 // with the first target.
-func (m *mirrored) isRedirected(t *testing.T, to *harbour.Harbour) {
+func (m *mirrored) isRedirected(t *testing.T, to *env.Env) {
 	t.Helper()
 	probe := m.copied(t, "probe/"+m.namespace, "1", to)
 	eventually(t, func(ctx context.Context) error {

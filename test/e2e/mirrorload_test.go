@@ -11,8 +11,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestMirrorsUnderLoad: while targets come and go and mappings change, every signed
@@ -21,8 +21,8 @@ func TestMirrorsUnderLoad(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Ages.Tag, c.Ages.Mirror = "1ms", "1ms" // no memory makes anything here easy
 	m := mirror(t, "mirror-load", c)
-	m.enforceMirrored(t, harbour.Policy{Name: "mirror-load", Namespaces: []string{m.namespace}})
-	// A target that does not answer is not to be waited for by whoever is refused.
+	m.enforceMirrored(t, env.Policy{Name: "mirror-load", Namespaces: []string{m.namespace}})
+	// A refusal must not wait for an unresponsive target.
 	evidence := map[string]any{"evidence": []any{"Source"}}
 	m.redirectBy(t, document(t, "mirror-load", m.entry("", evidence)))
 	m.isRedirected(t, m.near)
@@ -30,7 +30,7 @@ func TestMirrorsUnderLoad(t *testing.T) {
 	for i := range signed {
 		signed[i] = m.copied(t, fmt.Sprint("shop/load-", i), "1.0", m.near, m.far)
 	}
-	bare := m.harbour.Unsigned("shop/bare", "1.0")
+	bare := m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near, m.far)
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -48,7 +48,7 @@ func TestMirrorsUnderLoad(t *testing.T) {
 					t.Errorf("a signed image: %v", err)
 					return
 				}
-				which := slices.Index([]string{exact(m.near, image), exact(m.far, image), harbour.Pinned(image)}, images(got)[0])
+				which := slices.Index([]string{exact(m.near, image), exact(m.far, image), env.Pinned(image)}, images(got)[0])
 				if which < 0 {
 					t.Errorf("a signed image became %v", images(got))
 					return

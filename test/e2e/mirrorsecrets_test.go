@@ -14,16 +14,16 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestMirrorPullSecrets: a redirected pod is given what the target asks for, beside
-// what it has, if it is there.
+// TestMirrorPullSecrets: a redirected pod gets the pull secret of the target, next to its
+// own, if it exists.
 func TestMirrorPullSecrets(t *testing.T) {
 	m := &mirrored{scene: unguarded(t, "pull-secrets")}
-	m.far = openHarbour(t, registrytest.Options{})
-	m.near = openHarbour(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: captain, Password: password}})
+	m.far = openEnv(t, registrytest.Options{})
+	m.near = openEnv(t, registrytest.Options{Auth: registrytest.Auth{Scheme: registrytest.Basic, Username: captain, Password: password}})
 	m.endLead(t)
 	c := gateway.Configuration{}
 	c.PlainHTTP(m.near.Registry.Host(), m.far.Registry.Host())
@@ -33,14 +33,14 @@ func TestMirrorPullSecrets(t *testing.T) {
 	lacking := m.within(t, "pull-secrets-lacking")
 	must(t, m.pullSecret(t, m.namespace, "mirror-pull", m.near.Registry.Host(), password),
 		m.pullSecret(t, m.namespace, "own", "elsewhere.example", password), m.pullSecret(t, m.namespace, "spare", "elsewhere.example", password))
-	m.enforceMirrored(t, harbour.Policy{Name: "pull-secrets"})
+	m.enforceMirrored(t, env.Policy{Name: "pull-secrets"})
 	m.redirectBy(t, document(t, "pull-secrets",
 		m.entry("", map[string]any{"pullSecrets": []any{"mirror-pull"}}),
 		m.entry("open", map[string]any{"pullSecrets": []any{"mirror-pull", "spare"}, "targets": []any{m.at(m.far)}}),
 	))
 	m.isRedirected(t, m.near)
 	image, open := m.copied(t, "shop/web", "1.0", m.near), m.copied(t, "open/web", "1.0", m.far)
-	bare := m.harbour.Unsigned("shop/bare", "1.0")
+	bare := m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near)
 
 	for i, row := range []struct {
@@ -57,7 +57,7 @@ func TestMirrorPullSecrets(t *testing.T) {
 		{"a pod that has it", m, image.Name, []string{"mirror-pull", "own"}, exact(m.near, image), []string{"mirror-pull", "own"}, ""},
 		{"two, of which it has one", m, open.Name, []string{"spare"}, exact(m.far, open), []string{"spare", "mirror-pull"}, ""},
 		{"a namespace without it", lacking, open.Name, []string{"own"}, exact(m.far, open), []string{"own"}, "no-pull-secret"},
-		{"a target that cannot be looked at without it", lacking, image.Name, nil, harbour.Pinned(image), nil, "it stays at"},
+		{"a target that cannot be looked at without it", lacking, image.Name, nil, env.Pinned(image), nil, "it stays at"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			p := pod(fmt.Sprint("pulled-", i), row.image)
@@ -75,7 +75,7 @@ func TestMirrorPullSecrets(t *testing.T) {
 				t.Errorf("images %v with %v, want %s with %v", images(got), secrets, row.becomes, row.secrets)
 			}
 			if warnings := said(); (warnings == "") != (row.warns == "") || !strings.Contains(warnings, row.warns) {
-				t.Errorf("whoever asks is told %q, want %q", warnings, row.warns)
+				t.Errorf("the warning is %q, want %q", warnings, row.warns)
 			}
 			again := got.DeepCopy()
 			again.UID, again.ResourceVersion, again.ManagedFields, again.Name = "", "", nil, got.Name+"-again"
@@ -102,12 +102,12 @@ func TestMirrorPullSecrets(t *testing.T) {
 			t.Errorf("the log holds the password %s", secret)
 		}
 	}
-	if m.harbour.Registry.SawAuthorization() || m.far.Registry.SawAuthorization() {
+	if m.env.Registry.SawAuthorization() || m.far.Registry.SawAuthorization() {
 		t.Error("the credential went to another registry")
 	}
 }
 
-// tryExisting: the pull secrets of a pod that exists cannot be changed, which is told.
+// tryExisting: the pull secrets of an existing pod cannot be changed, which is a warning.
 func (m *mirrored) tryExisting(t *testing.T, open gatetest.Image) {
 	must(t, m.pullSecret(t, m.namespace, "spare", "elsewhere.example", password))
 	got, err := m.create(t, pod("existing", "elsewhere.example/tool@sha256:"+strings.Repeat("a", 64)))
@@ -121,6 +121,6 @@ func (m *mirrored) tryExisting(t *testing.T, open gatetest.Image) {
 		t.Errorf("the ephemeral container has %s with %v, want %s without", image, after.Spec.ImagePullSecrets, exact(m.far, open))
 	}
 	if warnings := said(); !strings.Contains(warnings, "the pull secrets of a pod that exists cannot be changed") {
-		t.Errorf("whoever asks is told %q", warnings)
+		t.Errorf("the warning is %q", warnings)
 	}
 }

@@ -12,17 +12,17 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // TestMirrorSettings: what an entry of a mapping may say.
 func TestMirrorSettings(t *testing.T) {
 	m := mirror(t, "settings", gateway.Configuration{})
-	m.enforceMirrored(t, harbour.Policy{Name: "settings", FailurePolicy: "Fail"})
+	m.enforceMirrored(t, env.Policy{Name: "settings", FailurePolicy: "Fail"})
 	m.redirectBy(t, document(t, "settings",
-		m.entry("", map[string]any{"sources": []any{m.harbour.Registry.Host() + "/shop", m.harbour.Registry.Host() + "/probe"}}),
+		m.entry("", map[string]any{"sources": []any{m.env.Registry.Host() + "/shop", m.env.Registry.Host() + "/probe"}}),
 		m.entry("closed", map[string]any{"otherwise": "Deny"}),
 		m.entry("theirs", map[string]any{"resolve": "Target"}),
 		m.entry("selected", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"mirrors": "yes"}}}),
@@ -38,29 +38,29 @@ func TestMirrorSettings(t *testing.T) {
 	t.Run("a mirror that serves web pages", m.tryPages)
 	t.Run("otherwise Deny", m.tryDeny)
 	t.Run("a mirror that is behind", m.tryBehind)
-	t.Run("a mirror whose tag counts", m.tryTheirTag)
+	t.Run("a mirror with resolve: Target", m.tryTheirTag)
 	t.Run("selectors of namespaces", m.tryNamespaceSelector)
 	t.Run("selectors of objects", m.tryObjectSelector)
 	t.Run("owners that compare pods", m.tryOwners)
 	t.Run("the longest prefix counts", func(t *testing.T) {
 		image := m.copied(t, "closed-not/web", "1.0") // does not lie below closed
 		if _, err := m.dryRun(t.Context(), pod("prefix", image.Name)); err != nil {
-			t.Errorf("an image whose path begins like the prefix: %v", err)
+			t.Errorf("an image with a path that begins like the prefix: %v", err)
 		}
 	})
 }
 
-// tryEvidence: signatures are where the mapping says, and nowhere else.
+// tryEvidence: signatures are read from the repository of the mapping, and from no other.
 func (m *mirrored) tryEvidence(t *testing.T) {
-	sign := func(at *harbour.Harbour, image gatetest.Image, repository string) {
+	sign := func(at *env.Env, image gatetest.Image, repository string) {
 		copied := image
 		copied.Repository, copied.Name = repository, at.Registry.Host()+"/"+repository+":1.0"
-		must(t, at.SignLegacy(copied, verifytest.Claim{Signer: m.harbour.Signer, NoLog: true}, nil))
+		must(t, at.SignLegacy(copied, verifytest.Claim{Signer: m.env.Signer, NoLog: true}, nil))
 	}
 	for _, row := range []struct {
 		reason, repository string
 		signed             bool // at its source
-		at                 *harbour.Harbour
+		at                 *env.Env
 		where              string // else
 		refused            string
 	}{
@@ -71,9 +71,9 @@ func (m *mirrored) tryEvidence(t *testing.T) {
 		{"at the target, which is not looked at", "kept/target", false, m.near, hub + "/kept/target", "unsigned"},
 		{"nowhere", "kept/bare", false, nil, "", "unsigned"},
 	} {
-		image := m.harbour.Unsigned(row.repository, "1.0")
+		image := m.env.Unsigned(row.repository, "1.0")
 		if row.signed {
-			must(t, m.harbour.SignLegacy(image, verifytest.Claim{Signer: m.harbour.Signer, NoLog: true}, nil))
+			must(t, m.env.SignLegacy(image, verifytest.Claim{Signer: m.env.Signer, NoLog: true}, nil))
 		}
 		m.copyTo(t, image, row.repository, "1.0", m.near)
 		if row.at != nil {
@@ -90,12 +90,12 @@ func (m *mirrored) tryEvidence(t *testing.T) {
 	}
 }
 
-// tryAuditMirrored: what is proved is redirected and named by its digest, though the
-// policy pins nothing; what is only audited stays.
+// tryAuditMirrored: a verified image is redirected and named by its digest, though the policy
+// pins nothing; an image that is only audited stays.
 func (m *mirrored) tryAuditMirrored(t *testing.T) {
-	signed, bare := m.copied(t, "shop/audited", "1.0", m.near), m.harbour.Unsigned("shop/audited-bare", "1.0")
+	signed, bare := m.copied(t, "shop/audited", "1.0", m.near), m.env.Unsigned("shop/audited-bare", "1.0")
 	m.copyTo(t, bare, "shop/audited-bare", "1.0", m.near)
-	text, err := m.harbour.YAML(harbour.Policy{Name: "settings", Action: "Audit", Rule: audited()})
+	text, err := m.env.YAML(env.Policy{Name: "settings", Action: "Audit", Rule: audited()})
 	must(t, err)
 	m.effect(t, func(ctx context.Context) error { return m.plane.ApplyYAML(ctx, text) })
 	for image, want := range map[string]string{signed.Name: exact(m.near, signed), bare.Name: bare.Name} {
@@ -105,7 +105,7 @@ func (m *mirrored) tryAuditMirrored(t *testing.T) {
 			t.Errorf("%s became %v, want %s", image, images(got), want)
 		}
 	}
-	text, err = m.harbour.YAML(harbour.Policy{Name: "settings", FailurePolicy: "Fail"})
+	text, err = m.env.YAML(env.Policy{Name: "settings", FailurePolicy: "Fail"})
 	must(t, err)
 	m.effect(t, func(ctx context.Context) error { return m.plane.ApplyYAML(ctx, text) })
 	_, err = m.dryRun(t.Context(), pod("audited", bare.Name))
@@ -129,73 +129,73 @@ func (m *mirrored) tryDeny(t *testing.T) {
 	_, err := m.create(t, pod("absent", absent.Name))
 	denied(t, "a signed image that no target has", err, "no-mirror")
 	if err == nil || !strings.Contains(err.Error(), "does not have the digest") {
-		t.Errorf("the denial does not say what the targets answered: %v", err)
+		t.Errorf("the denial does not have the targets' answers: %v", err)
 	}
 	got, err := m.create(t, pod("second", second.Name))
 	must(t, err)
 	if !slices.Equal(images(got), []string{exact(m.far, second)}) {
 		t.Errorf("images %v, want the second target's", images(got))
 	}
-	bare := m.harbour.Unsigned("closed/bare", "1.0")
+	bare := m.env.Unsigned("closed/bare", "1.0")
 	m.copyTo(t, bare, "closed/bare", "1.0", m.near)
 	_, err = m.create(t, pod("closed-bare", bare.Name))
 	denied(t, "an unsigned image that a target has", err, "unsigned")
 	_, err = m.dryRun(t.Context(), pod("mixed", second.Name, absent.Name))
 	denied(t, "a second container that no target has", err, "no-mirror")
 
-	// Whoever takes the mutating webhook away brings nothing in from the source.
+	// Without the mutating webhook no image is admitted from the source.
 	endpoint := m.caller(t, m.gateway)
-	for image, allowed := range map[string]bool{harbour.Pinned(second): false, exact(m.far, second): true} {
+	for image, allowed := range map[string]bool{env.Pinned(second): false, exact(m.far, second): true} {
 		said, err := endpoint.ask(t.Context(), "/validate", m.reviewOf(pod("bypassed", image), "ann"))
 		if err != nil || said.Allowed != allowed || !allowed && !strings.Contains(said.Result.Message, "it was not redirected") {
 			t.Errorf("%s at /validate: %+v, %v; want allowed: %t", image, said, err, allowed)
 		}
 	}
 
-	// Nobody could look is not nobody has it.
+	// A target that refuses access may have the image.
 	silent := m.copied(t, "closed/silent", "1.0", m.near)
-	for _, h := range []*harbour.Harbour{m.near, m.far} {
+	for _, h := range []*env.Env{m.near, m.far} {
 		h.Registry.SetFaults(registrytest.Fault{Repository: hub + "/closed/silent", Do: registrytest.Status(403)})
 		defer h.Registry.SetFaults()
 	}
 	_, err = m.dryRun(t.Context(), pod("silent", silent.Name))
 	if err == nil || !strings.Contains(err.Error(), "could not be verified") || !strings.Contains(err.Error(), "[no-mirror]") {
-		t.Errorf("an image of which no target would speak: %v, want that it could not be verified", err)
+		t.Errorf("an image behind targets that refuse access: %v, want that it could not be verified", err)
 	}
 }
 
-// short is how a digest is told to people: by its first characters.
+// short is a digest as in messages: its first characters.
 func short(digest string) string { return digest[:len("sha256:")+12] }
 
-// tryBehind: the mirror has an older image behind the tag. What was proved runs, and
-// both digests are told.
+// tryBehind: the tag has an older image at the mirror. The verified image runs, and the
+// answer has both digests.
 func (m *mirrored) tryBehind(t *testing.T) {
 	older := m.copied(t, "shop/behind", "1.0", m.near)
-	newer, err := m.harbour.Signed("shop/behind", "1.0")
+	newer, err := m.env.Signed("shop/behind", "1.0")
 	must(t, err)
 	heard, said := m.heard(t)
 	got, err := heard.create(t, pod("behind", newer.Name))
 	must(t, err)
-	if !slices.Equal(images(got), []string{harbour.Pinned(newer)}) {
-		t.Errorf("images %v, want %s", images(got), harbour.Pinned(newer))
+	if !slices.Equal(images(got), []string{env.Pinned(newer)}) {
+		t.Errorf("images %v, want %s", images(got), env.Pinned(newer))
 	}
 	warnings := said()
 	for _, word := range []string{"[mirror-differs]", short(older.Manifest.Digest), short(newer.Manifest.Digest)} {
 		if !strings.Contains(warnings, word) {
-			t.Errorf("whoever asks is told %q, want %q in it", warnings, word)
+			t.Errorf("the warning is %q, want %q in it", warnings, word)
 		}
 	}
 	line := fmt.Sprint(m.verdicts(t, "mutate", "behind"))
 	for _, word := range []string{"mirror-differs", newer.Manifest.Digest} {
 		if !strings.Contains(line, word) {
-			t.Errorf("the log says %s, want %q in it", line, word)
+			t.Errorf("the log has %s, want %q in it", line, word)
 		}
 	}
 	// The other one has caught up.
 	m.copyTo(t, newer, "shop/behind", "1.1", m.far)
 	newest := newer
 	newest.Name = strings.TrimSuffix(newer.Name, "1.0") + "1.1"
-	m.harbour.Registry.Retag(newer.Repository, "1.1", newer.Manifest.Digest)
+	m.env.Registry.Retag(newer.Repository, "1.1", newer.Manifest.Digest)
 	got, err = m.dryRun(t.Context(), pod("caught-up", newest.Name))
 	must(t, err)
 	if !slices.Equal(images(got), []string{exact(m.far, newest)}) {
@@ -203,21 +203,21 @@ func (m *mirrored) tryBehind(t *testing.T) {
 	}
 }
 
-// TestMirrorDiffersIsLogged: of a tag that stands for two digests, the log names both.
+// TestMirrorDiffersIsLogged: for a tag that resolves to two digests, the log has both.
 func TestMirrorDiffersIsLogged(t *testing.T) {
 	m := mirror(t, "differs", gateway.Configuration{})
-	m.enforceMirrored(t, harbour.Policy{Name: "differs", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "differs", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "differs", m.entry("", nil)))
 	m.isRedirected(t, m.near)
 	older := m.copied(t, "shop/behind", "1.0", m.near)
-	newer, err := m.harbour.Signed("shop/behind", "1.0")
+	newer, err := m.env.Signed("shop/behind", "1.0")
 	must(t, err)
 	_, err = m.create(t, pod("behind", newer.Name))
 	must(t, err)
 	line := fmt.Sprint(m.verdicts(t, "mutate", "behind"))
 	for _, digest := range []string{newer.Manifest.Digest, older.Manifest.Digest} {
 		if !strings.Contains(line, digest) {
-			t.Errorf("the log says %s, want %s in it", line, digest)
+			t.Errorf("the log has %s, want %s in it", line, digest)
 		}
 	}
 }
@@ -226,32 +226,32 @@ func TestMirrorDiffersIsLogged(t *testing.T) {
 // pinned.
 func (m *mirrored) tryTheirTag(t *testing.T) {
 	older := m.copied(t, "theirs/web", "1.0", m.near)
-	newer, err := m.harbour.Signed("theirs/web", "1.0")
+	newer, err := m.env.Signed("theirs/web", "1.0")
 	must(t, err)
 	heard, said := m.heard(t)
 	got, err := heard.create(t, pod("theirs", newer.Name))
 	must(t, err)
 	if !slices.Equal(images(got), []string{exact(m.near, older)}) {
-		t.Errorf("images %v, want what the target's tag stands for, %s", images(got), exact(m.near, older))
+		t.Errorf("images %v, want the digest of the target's tag, %s", images(got), exact(m.near, older))
 	}
 	warnings := said()
 	for _, word := range []string{"[mirror-differs]", short(older.Manifest.Digest), short(newer.Manifest.Digest)} {
 		if !strings.Contains(warnings, word) {
-			t.Errorf("whoever asks is told %q, want %q in it", warnings, word)
+			t.Errorf("the warning is %q, want %q in it", warnings, word)
 		}
 	}
-	// Its own image, which nobody signed, is not proved by the source's.
-	_, err = m.harbour.Signed("theirs/poisoned", "1.0")
+	// Its own image, which is unsigned, is not verified by the source's signature.
+	_, err = m.env.Signed("theirs/poisoned", "1.0")
 	must(t, err)
 	m.near.Unsigned(hub+"/theirs/poisoned", "1.0")
-	_, err = m.create(t, pod("poisoned", m.harbour.Registry.Host()+"/theirs/poisoned:1.0"))
+	_, err = m.create(t, pod("poisoned", m.env.Registry.Host()+"/theirs/poisoned:1.0"))
 	denied(t, "an unsigned image behind the target's tag", err, "unsigned")
 }
 
-// TestLongWarningKeepsItsCode: however long the reason is, a warning says its code.
+// TestLongWarningKeepsItsCode: however long the reason is, a warning has its code.
 func TestLongWarningKeepsItsCode(t *testing.T) {
 	m := mirror(t, "long-warning", gateway.Configuration{})
-	m.enforceMirrored(t, harbour.Policy{Name: "long-warning", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "long-warning", Namespaces: []string{m.namespace}})
 	m.redirectBy(t, document(t, "long-warning", m.entry("", nil)))
 	m.isRedirected(t, m.near)
 	for reason, do := range map[string]registrytest.Action{"says-no": registrytest.Status(403), "has-it-not": nil} {
@@ -264,7 +264,7 @@ func TestLongWarningKeepsItsCode(t *testing.T) {
 		_, err := heard.dryRun(t.Context(), pod(reason, image.Name))
 		must(t, err)
 		if warnings := said(); !strings.Contains(warnings, "[not-mirrored]") {
-			t.Errorf("%s: whoever asks is told %q, want the code [not-mirrored] in it", reason, warnings)
+			t.Errorf("%s: the warning is %q, want the code [not-mirrored] in it", reason, warnings)
 		}
 		m.near.Registry.SetFaults()
 		m.far.Registry.SetFaults()
@@ -274,9 +274,9 @@ func TestLongWarningKeepsItsCode(t *testing.T) {
 func (m *mirrored) tryNamespaceSelector(t *testing.T) {
 	yes, no := m.within(t, "settings-yes", "mirrors", "yes"), m.within(t, "settings-no", "mirrors", "no")
 	image := m.copied(t, "selected/web", "1.0", m.near)
-	bare := m.harbour.Unsigned("selected/bare", "1.0")
+	bare := m.env.Unsigned("selected/bare", "1.0")
 	m.copyTo(t, bare, "selected/bare", "1.0", m.near)
-	for in, want := range map[*mirrored]string{yes: exact(m.near, image), no: harbour.Pinned(image)} {
+	for in, want := range map[*mirrored]string{yes: exact(m.near, image), no: env.Pinned(image)} {
 		got, err := in.dryRun(t.Context(), pod("selected", image.Name))
 		must(t, err)
 		if !slices.Equal(images(got), []string{want}) {
@@ -288,7 +288,7 @@ func (m *mirrored) tryNamespaceSelector(t *testing.T) {
 	yes.relabel(t, "no")
 	eventually(t, func(ctx context.Context) error {
 		got, err := yes.dryRun(ctx, pod("selected", image.Name))
-		if err == nil && images(got)[0] != harbour.Pinned(image) {
+		if err == nil && images(got)[0] != env.Pinned(image) {
 			err = errNotYet
 		}
 		return err
@@ -308,7 +308,7 @@ func (m *mirrored) relabel(t *testing.T, value string) {
 
 func (m *mirrored) tryObjectSelector(t *testing.T) {
 	image := m.copied(t, "labelled/web", "1.0", m.near)
-	for value, want := range map[string]string{"yes": exact(m.near, image), "no": harbour.Pinned(image)} {
+	for value, want := range map[string]string{"yes": exact(m.near, image), "no": env.Pinned(image)} {
 		p := pod("labelled", image.Name)
 		p.Labels = map[string]string{"mirrors": value}
 		got, err := m.dryRun(t.Context(), p)
@@ -321,7 +321,7 @@ func (m *mirrored) tryObjectSelector(t *testing.T) {
 
 func (m *mirrored) tryOwners(t *testing.T) {
 	image := m.copied(t, "operated/db", "1.0", m.near)
-	bare := m.harbour.Unsigned("operated/bare", "1.0")
+	bare := m.env.Unsigned("operated/bare", "1.0")
 	yes := true
 	owned := func(name, version, kind, image string) *core.Pod {
 		p := pod(name, image)
@@ -329,7 +329,7 @@ func (m *mirrored) tryOwners(t *testing.T) {
 		return p
 	}
 	for _, row := range []struct{ reason, version, kind, want string }{
-		{"the operator's", "postgresql.cnpg.io/v1", "Cluster", harbour.Pinned(image)},
+		{"the operator's", "postgresql.cnpg.io/v1", "Cluster", env.Pinned(image)},
 		{"another group's", "cluster.example/v1", "Cluster", exact(m.near, image)},
 		{"another kind's", "postgresql.cnpg.io/v1", "Pooler", exact(m.near, image)},
 	} {

@@ -81,8 +81,8 @@ func (s *scene) watch(t *testing.T, g *gateway.Gateway) *monitor {
 	return m
 }
 
-// scrapes is Prometheus' configuration. Twice a second is enough to see each change, and
-// no load; of the API server, whose metrics are many, one is kept.
+// scrapes is Prometheus' configuration. Twice a second is enough to see each change, and no
+// load; of the API server's many metrics one is kept.
 func scrapes(t *testing.T, g *gateway.Gateway, server string, admin *rest.Config) []byte {
 	t.Helper()
 	folder := t.TempDir()
@@ -177,7 +177,7 @@ func (m *monitor) alert(t *testing.T, name string) string {
 	return ""
 }
 
-// raised returns the alerts whose expressions are true now, however long.
+// raised returns the alerts with expressions that are true now, however long.
 func (m *monitor) raised(ctx context.Context) ([]string, error) {
 	var names []string
 	var errs []error
@@ -220,7 +220,7 @@ func (m *monitor) metricNames(t *testing.T) map[string]bool {
 }
 
 // queries returns every query that is delivered: of alerts and of panels, with Grafana's
-// variables filled in, and who asks.
+// variables filled in, and the name of its alert or panel.
 func (m *monitor) queries(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -240,7 +240,7 @@ func (m *monitor) queries(t *testing.T) map[string]string {
 		for _, target := range panel.Targets {
 			filled := strings.NewReplacer("$__rate_interval", "1m", "$namespace", ".*").Replace(target.Expr)
 			if strings.Contains(filled, "$") {
-				t.Errorf("panel %s has a variable that nobody fills in: %s", panel.Title, filled)
+				t.Errorf("panel %s has a variable that is not filled in: %s", panel.Title, filled)
 			}
 			all[filled] = "panel " + panel.Title
 		}
@@ -251,7 +251,7 @@ func (m *monitor) queries(t *testing.T) map[string]string {
 // asked finds metrics in a query.
 var asked = regexp.MustCompile(`\b(?:quaymaster|apiserver|go|process)_[a-z_]+`)
 
-// awaitFiring waits until Prometheus itself, with its own timing, says that an alert
+// awaitFiring waits until Prometheus itself, with its own timing, reports that an alert
 // fires.
 func (m *monitor) awaitFiring(t *testing.T, name string) {
 	t.Helper()
@@ -270,7 +270,7 @@ func (m *monitor) awaitFiring(t *testing.T, name string) {
 		for _, a := range found.Alerts {
 			if a.Labels["alertname"] == name && a.State == "firing" {
 				if strings.Contains(a.Annotations["summary"], "no value") || a.Annotations["runbook_url"] == "" {
-					t.Errorf("%s says %q", name, a.Annotations)
+					t.Errorf("%s has %q", name, a.Annotations)
 				}
 				return nil
 			}

@@ -8,22 +8,22 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestNamespaces: a policy that selects namespaces follows their labels, and one
-// that goes away takes nobody along.
+// TestNamespaces: a policy that selects namespaces follows their labels, and the end of one
+// namespace affects no other.
 func TestNamespaces(t *testing.T) {
 	s := guard(t, "namespaces", gateway.Configuration{})
-	must(t, s.plane.ApplyYAML(t.Context(), s.edited(t, harbour.Policy{Name: "by-label"}, func(spec, _ map[string]any) {
+	must(t, s.plane.ApplyYAML(t.Context(), s.edited(t, env.Policy{Name: "by-label"}, func(spec, _ map[string]any) {
 		match := spec["rules"].([]any)[0].(map[string]any)["match"].(map[string]any)["any"].([]any)[0].(map[string]any)
 		match["resources"].(map[string]any)["namespaceSelector"] = map[string]any{"matchLabels": map[string]any{"guard": "yes"}}
 	})))
 	t.Cleanup(func() { s.remove(t, "by-label") })
 	labelled, free := s.in(t, "namespaces-yes", "guard", "yes"), s.in(t, "namespaces-no", "guard", "no")
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 	s.awaitGuard(t, labelled, bare.Name, true)
 	if _, err := free.dryRun(t.Context(), pod("bare", bare.Name)); err != nil {
@@ -34,7 +34,7 @@ func TestNamespaces(t *testing.T) {
 	s.label(t, free.namespace, "yes")
 	s.awaitGuard(t, labelled, bare.Name, false)
 	s.awaitGuard(t, free, bare.Name, true)
-	if got, err := free.dryRun(t.Context(), pod("signed", signed.Name)); err != nil || images(got)[0] != harbour.Pinned(signed) {
+	if got, err := free.dryRun(t.Context(), pod("signed", signed.Name)); err != nil || images(got)[0] != env.Pinned(signed) {
 		t.Errorf("a signed image where the label came: %v", err)
 	}
 
@@ -44,7 +44,7 @@ func TestNamespaces(t *testing.T) {
 		for _, path := range []string{"/mutate", "/validate"} {
 			said, err := s.caller(t, s.gateway).ask(t.Context(), path, nowhere.reviewOf(pod("late", bare.Name), "ann"))
 			if err != nil || said.Allowed || said.Result.Message == "" {
-				t.Errorf("%s: %+v, %v; want a denial that says why", path, said, err)
+				t.Errorf("%s: %+v, %v; want a denial with the reason", path, said, err)
 			}
 		}
 	})

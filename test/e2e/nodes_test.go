@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/nodes"
 )
 
-// TestSimulatedNodes: a Deployment becomes available on nodes that nobody runs, and its pods
-// go when it is deleted; a pod of another scheduler is left alone.
+// TestSimulatedNodes: a Deployment becomes available on simulated nodes, and its pods go when
+// it is deleted; a pod of another scheduler is left alone.
 func TestSimulatedNodes(t *testing.T) {
 	c := plane(t)
 	const namespace = "simulated"

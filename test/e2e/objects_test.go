@@ -14,22 +14,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestObjects: wherever a pod has an image, and whenever it gets one.
 func TestObjects(t *testing.T) {
 	s := guard(t, "objects", gateway.Configuration{})
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	s.makeOlder(t, bare)
-	s.enforce(t, harbour.Policy{Name: "objects", Namespaces: []string{"objects"}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.enforce(t, env.Policy{Name: "objects", Namespaces: []string{"objects"}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	next, err := s.harbour.Signed("shop/web", "1.1")
+	next, err := s.env.Signed("shop/web", "1.1")
 	must(t, err)
 
-	t.Run("what is older than the policy", func(t *testing.T) { s.tryOlder(t, next) })
+	t.Run("objects older than the policy", func(t *testing.T) { s.tryOlder(t, next) })
 	t.Run("init containers and volumes", func(t *testing.T) { s.tryPlaces(t, signed, bare) })
 	t.Run("a label costs nothing", func(t *testing.T) { s.tryLabel(t, signed) })
 	t.Run("an object that is being deleted", func(t *testing.T) { s.tryDeleted(t, signed, next, bare) })
@@ -54,7 +54,7 @@ func (s *scene) makeOlder(t *testing.T, bare gatetest.Image) {
 // it gets no other image, and no other pods, that the policy refuses.
 func (s *scene) tryOlder(t *testing.T, next gatetest.Image) {
 	pods, deployments := s.client.CoreV1().Pods(s.namespace), s.client.AppsV1().Deployments(s.namespace)
-	another := s.harbour.Unsigned("shop/another", "1.0")
+	another := s.env.Unsigned("shop/another", "1.0")
 	merge := types.MergePatchType
 	_, err := pods.Patch(t.Context(), "older", merge, []byte(`{"metadata":{"labels":{"team":"blue"}}}`), meta.PatchOptions{})
 	must(t, err)
@@ -64,7 +64,7 @@ func (s *scene) tryOlder(t *testing.T, next gatetest.Image) {
 	denied(t, "another unsigned image", err, "unsigned")
 	got, err := pods.Patch(t.Context(), "older", merge, fmt.Appendf(nil, `{"spec":{"containers":[{"name":"c0","image":%q}]}}`, next.Name), meta.PatchOptions{})
 	must(t, err)
-	if !slices.Equal(images(got), []string{harbour.Pinned(next)}) {
+	if !slices.Equal(images(got), []string{env.Pinned(next)}) {
 		t.Errorf("a signed image became %v", images(got))
 	}
 	must(t, pods.Delete(t.Context(), "older", meta.DeleteOptions{}))
@@ -88,8 +88,8 @@ func (s *scene) tryOlder(t *testing.T, next gatetest.Image) {
 	})
 }
 
-// tryPlaces: each place of an image is pinned if it is signed, and speaks for
-// itself if it is not.
+// tryPlaces: each image of an object is pinned if it is signed, and denied by itself if it is
+// not.
 func (s *scene) tryPlaces(t *testing.T, signed, bare gatetest.Image) {
 	build := func(name string, images [3]string) *core.Pod {
 		p := withVolume(pod(name, images[0]), images[2])
@@ -105,18 +105,18 @@ func (s *scene) tryPlaces(t *testing.T, signed, bare gatetest.Image) {
 	}
 	got, err := s.create(t, build("places", [3]string{good, good, good}))
 	must(t, err)
-	if want, all := harbour.Pinned(signed), append(images(got), got.Spec.Volumes[0].Image.Reference); slices.ContainsFunc(all, func(i string) bool { return i != want }) || len(all) != 3 {
+	if want, all := env.Pinned(signed), append(images(got), got.Spec.Volumes[0].Image.Reference); slices.ContainsFunc(all, func(i string) bool { return i != want }) || len(all) != 3 {
 		t.Errorf("images %v, want %s each", all, want)
 	}
 	var kept map[string]string
 	err = json.Unmarshal([]byte(got.Annotations[written]), &kept)
 	if err != nil || len(kept) != 3 || kept["c0"] != good || kept["init"] != good || kept["volume/data"] != good {
-		t.Errorf("what was written is kept as %q", got.Annotations[written])
+		t.Errorf("the original is kept as %q", got.Annotations[written])
 	}
 }
 
-// tryLabel: an update of something else is no work at all: nobody is asked, even
-// if the image's tag and memory are gone.
+// tryLabel: an update of another field costs no request, even if the image's tag and cache
+// are gone.
 func (s *scene) tryLabel(t *testing.T, signed gatetest.Image) {
 	got, err := s.create(t, pod("label", signed.Name))
 	must(t, err)
@@ -139,7 +139,7 @@ func (s *scene) tryLabel(t *testing.T, signed gatetest.Image) {
 	}
 }
 
-// tryDeleted: what is being deleted is not held up, and is no way in.
+// tryDeleted: an object that is being deleted is not held up, and admits no unsigned image.
 func (s *scene) tryDeleted(t *testing.T, signed, next, bare gatetest.Image) {
 	pods := s.client.CoreV1().Pods(s.namespace)
 	p := pod("deleted", signed.Name)
@@ -159,12 +159,12 @@ func (s *scene) tryDeleted(t *testing.T, signed, next, bare gatetest.Image) {
 	moved := got.DeepCopy()
 	moved.Spec.Containers[0].Image = bare.Name
 	_, err = pods.Update(t.Context(), moved, meta.UpdateOptions{})
-	denied(t, "an unsigned image on what is being deleted", err, "unsigned")
+	denied(t, "an unsigned image on an object that is being deleted", err, "unsigned")
 	moved.Spec.Containers[0].Image = next.Name
 	got, err = pods.Update(t.Context(), moved, meta.UpdateOptions{})
 	must(t, err)
-	if !slices.Equal(images(got), []string{harbour.Pinned(next)}) {
-		t.Errorf("a signed image on what is being deleted became %v", images(got))
+	if !slices.Equal(images(got), []string{env.Pinned(next)}) {
+		t.Errorf("a signed image on an object that is being deleted became %v", images(got))
 	}
 	got.Finalizers = nil
 	if _, err := pods.Update(t.Context(), got, meta.UpdateOptions{}); err != nil {
@@ -179,7 +179,7 @@ func (s *scene) tryForged(t *testing.T, signed, bare gatetest.Image) {
 		written:                    `{"c0":"` + bare.Name + `"}`,
 		"kyverno.io/verify-images": `{"` + bare.ByDigest() + `":"pass","` + bare.Name + `":true}`,
 	}
-	for _, image := range []string{bare.Name, bare.ByDigest(), harbour.Pinned(bare)} {
+	for _, image := range []string{bare.Name, bare.ByDigest(), env.Pinned(bare)} {
 		p := pod("forged", image)
 		p.Annotations = forged
 		_, err := s.create(t, p)
@@ -189,7 +189,7 @@ func (s *scene) tryForged(t *testing.T, signed, bare gatetest.Image) {
 	p.Annotations = forged
 	got, err := s.create(t, p)
 	must(t, err)
-	if !slices.Equal(images(got), []string{harbour.Pinned(signed)}) || got.Annotations[written] != `{"c0":"`+signed.Name+`"}` {
+	if !slices.Equal(images(got), []string{env.Pinned(signed)}) || got.Annotations[written] != `{"c0":"`+signed.Name+`"}` {
 		t.Errorf("with forged annotations a signed image became %v, %s", images(got), got.Annotations[written])
 	}
 	got.Annotations = forged

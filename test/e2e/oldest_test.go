@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestOldest tells TestChart's story where everything is as old as the charts allow: the
-// oldest API server, and the oldest Helm.
+// TestOldest repeats TestChart with the oldest versions that the charts allow: of the API
+// server, and of Helm.
 func TestOldest(t *testing.T) {
 	peers.Long(t)
 	r := releasedWith(t, controlplane.Options{Oldest: true}, peers.Helm3)
@@ -28,17 +28,17 @@ func TestOldest(t *testing.T) {
 	must(t, r.plane.Namespace(t.Context(), releaseNamespace))
 	r.run(t, "install", "definitions", r.chart("quaymaster-crds"))
 	t.Run("the API server takes everything strictly", r.tryStrictly)
-	t.Run("and what is of others' kinds", r.tryForeignKinds)
+	t.Run("and objects of other projects' kinds", r.tryForeignKinds)
 	t.Run("both versions of Helm make the same of the charts", r.tryRendering)
 	if t.Failed() {
 		return
 	}
 	r.run(t, "install", "quaymaster", r.chart("quaymaster"), "--create-namespace")
-	signed, err := r.harbour.Signed("shop/web", "1.0")
+	signed, err := r.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := r.harbour.Unsigned("shop/bare", "1.0")
-	policy := harbour.Policy{Name: "oldest-signed", Namespaces: []string{r.namespace}}
-	text, err := r.harbour.YAML(policy)
+	bare := r.env.Unsigned("shop/bare", "1.0")
+	policy := env.Policy{Name: "oldest-signed", Namespaces: []string{r.namespace}}
+	text, err := r.env.YAML(policy)
 	must(t, err, r.plane.ApplyYAML(t.Context(), text))
 
 	first := r.pod(t, "quaymaster", 0)
@@ -47,12 +47,12 @@ func TestOldest(t *testing.T) {
 	denied(t, "an unsigned image", err, "unsigned")
 	made, err := r.create(t, pod("running", signed.Name))
 	must(t, err)
-	if image := images(made)[0]; image != harbour.Pinned(signed) {
+	if image := images(made)[0]; image != env.Pinned(signed) {
 		t.Errorf("the signed image became %s", image)
 	}
 	t.Run("a Deployment is checked and not changed", func(t *testing.T) { r.tryDeployment(t, signed.Name, bare.Name) })
 	t.Run("an ephemeral container", func(t *testing.T) {
-		r.tryEphemeral(t, signed.Name, harbour.Pinned(signed), bare.Name)
+		r.tryEphemeral(t, signed.Name, env.Pinned(signed), bare.Name)
 	})
 	t.Run("the endpoint of policies", func(t *testing.T) { r.tryEndpointOfPolicies(t, policy) })
 	t.Run("reports", func(t *testing.T) { r.tryReported(t, string(made.UID)) })
@@ -114,11 +114,11 @@ func (r *release) tryRendering(t *testing.T) {
 	}
 }
 
-// tryEndpointOfPolicies: a policy that cannot be compiled is refused when it is written, and the
-// same without what is wrong is not.
-func (r *release) tryEndpointOfPolicies(t *testing.T, policy harbour.Policy) {
+// tryEndpointOfPolicies: a policy that cannot be compiled is refused when it is written, and
+// the same without the mistake is not.
+func (r *release) tryEndpointOfPolicies(t *testing.T, policy env.Policy) {
 	policy.Name, policy.Namespaces = "oldest-broken", []string{"nobodys"}
-	whole, err := r.harbour.YAML(policy)
+	whole, err := r.env.YAML(policy)
 	must(t, err)
 	broken := strings.Replace(whole, "BEGIN PUBLIC KEY", "BEGIN NOTHING", 1)
 	if broken == whole {
@@ -132,8 +132,8 @@ func (r *release) tryEndpointOfPolicies(t *testing.T, policy harbour.Policy) {
 	must(t, err, client.Resource(clusterPolicies).Delete(t.Context(), policy.Name, meta.DeleteOptions{}))
 }
 
-// tryOwnNamespace: the Deployment has its pods made in it, whose volumes know of no images
-// yet, and a pod of another image is refused.
+// tryOwnNamespace: the Deployment has its pods made in it, with volumes from before image
+// volumes, and a pod of another image is refused.
 func (r *release) tryOwnNamespace(t *testing.T) {
 	eventually(t, func(ctx context.Context) error {
 		list, err := r.client.CoreV1().Pods(releaseNamespace).List(ctx, meta.ListOptions{})

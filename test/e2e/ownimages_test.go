@@ -18,7 +18,7 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 )
 
-// Images of releases, as docs/own-images.md names them. Nobody pulls them here.
+// Images of releases, as docs/own-images.md names them. They are not pulled here.
 const (
 	ownRepository = "ghcr.io/quaymaster/quaymaster"
 	sidecar       = "mesh.example/proxy@sha256:" + "5555555555555555555555555555555555555555555555555555555555555555"
@@ -32,9 +32,9 @@ func TestOwnImages(t *testing.T) {
 	r := released(t)
 	r.install(t, "1")
 	r.rolledOut(t, "quaymaster", "1")
-	t.Run("what is not of the release", r.tryForeign)
+	t.Run("images of other origins", r.tryForeign)
 	t.Run("what a pod becomes", r.tryChanges)
-	t.Run("who may change the policy", r.tryPolicyRights)
+	t.Run("rights to change the policy", r.tryPolicyRights)
 	t.Run("upgrade and rollback", r.tryDigests)
 	t.Run("two Deployments", r.tryController)
 	t.Run("rendered without a cluster", r.tryRendered)
@@ -72,8 +72,8 @@ func (r *release) own(ctx context.Context, p *core.Pod) error {
 	return err
 }
 
-// eventuallyOwn waits until the API server, which learns of a policy within a second or
-// two, says of an image what it should.
+// eventuallyOwn waits until the API server, which learns of a policy within a second or two,
+// admits or denies an image as expected.
 func (r *release) eventuallyOwn(t *testing.T, image string, admitted bool) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -126,10 +126,10 @@ func (r *release) tryForeign(t *testing.T) {
 	}
 	said, err := r.kubectl.Run(t.Context(), "--kubeconfig", r.kubeconfig, "--namespace", releaseNamespace, "run", "shell", "--image=busybox")
 	if page, _ := os.ReadFile(filepath.Join(r.deploy, "..", "docs", "own-images.md")); err == nil || !strings.Contains(string(page), strings.TrimSpace(said)) {
-		t.Errorf("docs/own-images.md does not show what kubectl says: %s", said)
+		t.Errorf("docs/own-images.md does not show kubectl's output: %s", said)
 	}
 	if _, err := r.dryRun(t.Context(), pod("probe", foreign)); err != nil {
-		t.Errorf("in a namespace of somebody else: %v", err)
+		t.Errorf("in another namespace: %v", err)
 	}
 }
 
@@ -220,7 +220,7 @@ func (r *release) tryController(t *testing.T) {
 	r.rolledOut(t, "quaymaster-controller", "4")
 }
 
-// tryRendered: what is rendered without a cluster names this release, and those of values.
+// tryRendered: a rendering without a cluster names this release, and those of values.
 func (r *release) tryRendered(t *testing.T) {
 	for reason, row := range map[string]struct {
 		arguments []string

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 )
 
 // TestOwnImageOnNode: quaymaster in containerd's folder, with the settings and the policy of
@@ -21,7 +21,7 @@ func TestOwnImageOnNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the program")
 	}
-	h := openHarbour(t, registrytest.Options{})
+	h := openEnv(t, registrytest.Options{})
 	folder, bin := t.TempDir(), t.TempDir()
 	binary, err := shared.binary()
 	must(t, err)
@@ -36,7 +36,7 @@ func TestOwnImageOnNode(t *testing.T) {
 	policies := filepath.Join(folder, "policies")
 	must(t, os.Mkdir(policies, 0o700))
 	// Of the gateway's image alone, as on the page.
-	policy, err := h.YAML(harbour.Policy{Name: "own-image", Images: []string{h.Registry.Host() + "/quaymaster/*"}})
+	policy, err := h.YAML(env.Policy{Name: "own-image", Images: []string{h.Registry.Host() + "/quaymaster/*"}})
 	must(t, err, os.WriteFile(filepath.Join(policies, "own.yaml"), []byte(policy), 0o600))
 	settings := filepath.Join(folder, "node.yaml")
 	must(t, os.WriteFile(settings, []byte("timeout: 15s\nlocal: {policies: ["+policies+"], plainHTTP: ["+h.Registry.Host()+"]}\n"), 0o600))
@@ -53,7 +53,7 @@ func TestOwnImageOnNode(t *testing.T) {
 		{"of the release's signer", own, true, "allowed"},
 		{"of another signer, under the gateway's name", foreign, false, "wrong-key"},
 		{"unsigned, under the gateway's name", bare, false, "unsigned"},
-		{"another image, of which the policy does not speak", other, true, "no-policy"},
+		{"another image, which the policy does not match", other, true, "no-policy"},
 	} {
 		said, err := verifier.VerifyImage(t.Context(), row.of.Name, ocispec.Descriptor{
 			MediaType: row.of.Manifest.MediaType, Digest: digest.Digest(row.of.Manifest.Digest), Size: row.of.Manifest.Size,

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestPolicies: a policy that changes is heeded by the next request, and each is
@@ -36,17 +36,17 @@ func TestPolicies(t *testing.T) {
 // tryChanges asks once after each change, without a second try: see effect for
 // how it knows that the gateway took it.
 func (s *scene) tryChanges(t *testing.T) {
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	foreign, err := s.harbour.SignedBy(s.harbour.Stranger, "shop/foreign", "1.0")
+	foreign, err := s.env.SignedBy(s.env.Stranger, "shop/foreign", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	base := harbour.Policy{Name: "changes", Namespaces: []string{s.namespace}}
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	base := env.Policy{Name: "changes", Namespaces: []string{s.namespace}}
 	s.enforce(t, base)
-	audit, turned := base, *s.harbour
+	audit, turned := base, *s.env
 	audit.Action, audit.Rule = "Audit", audited()
-	turned.Signer = s.harbour.Stranger
-	write := func(h *harbour.Harbour, p harbour.Policy) func(context.Context) error {
+	turned.Signer = s.env.Stranger
+	write := func(h *env.Env, p env.Policy) func(context.Context) error {
 		text, err := h.YAML(p)
 		must(t, err)
 		return func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) }
@@ -59,10 +59,10 @@ func (s *scene) tryChanges(t *testing.T) {
 		signed, foreign, bare string // why they are denied
 	}{
 		{"as it was", nil, "", "wrong-key", "unsigned"},
-		{"now it audits", write(s.harbour, audit), "", "", ""},
-		{"it enforces again", write(s.harbour, base), "", "wrong-key", "unsigned"},
+		{"now it audits", write(s.env, audit), "", "", ""},
+		{"it enforces again", write(s.env, base), "", "wrong-key", "unsigned"},
 		{"with another key", write(&turned, base), "wrong-key", "", "unsigned"},
-		{"with the first key", write(s.harbour, base), "", "wrong-key", "unsigned"},
+		{"with the first key", write(s.env, base), "", "wrong-key", "unsigned"},
 		{"it is gone", func(ctx context.Context) error {
 			return client.Resource(clusterPolicies).Delete(ctx, "changes", meta.DeleteOptions{})
 		}, "", "", ""},
@@ -85,9 +85,9 @@ func (s *scene) tryChanges(t *testing.T) {
 // tryLeftOut: the same policy, with and without the label that leaves it out.
 func (s *scene) tryLeftOut(t *testing.T) {
 	s = s.in(t, "policies-left")
-	bare := s.harbour.Unsigned("shop/left", "1.0")
-	policy := harbour.Policy{Name: "left", Namespaces: []string{s.namespace}, Labels: map[string]string{"engine": "other"}}
-	text, err := s.harbour.YAML(policy)
+	bare := s.env.Unsigned("shop/left", "1.0")
+	policy := env.Policy{Name: "left", Namespaces: []string{s.namespace}, Labels: map[string]string{"engine": "other"}}
+	text, err := s.env.YAML(policy)
 	must(t, err)
 	s.put(t, text)
 	s.checkStates(t, 0, 1, 0)
@@ -171,7 +171,7 @@ func (s *scene) tryRefused(t *testing.T) {
 		}
 	}
 	s.checkStates(t, 0, 0, 0)
-	text, err := s.harbour.YAML(harbour.Policy{Name: "misspelt", Namespaces: []string{"nowhere"}})
+	text, err := s.env.YAML(env.Policy{Name: "misspelt", Namespaces: []string{"nowhere"}})
 	must(t, err, os.WriteFile(file, []byte(text), 0o600))
 	s.effect(t, func(context.Context) error {
 		_, err := kubectl("apply", "-f", file)
@@ -184,9 +184,9 @@ func (s *scene) tryRefused(t *testing.T) {
 const berthDefinition = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: berths.harbour.example}
+metadata: {name: berths.boats.example}
 spec:
-  group: harbour.example
+  group: boats.example
   scope: Namespaced
   names: {plural: berths, singular: berth, kind: Berth, listKind: BerthList}
   versions:
@@ -196,31 +196,30 @@ spec:
       schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 `
 
-// tryExtractor: the API server is told to ask about a kind when a policy speaks
-// of it, and no sooner.
+// tryExtractor: the webhooks match a kind when a policy does, and no sooner.
 func (s *scene) tryExtractor(t *testing.T) {
 	must(t, s.plane.ApplyYAML(t.Context(), berthDefinition))
 	client, err := dynamic.NewForConfig(s.plane.Admin())
 	must(t, err)
 	t.Cleanup(func() {
 		definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-		_ = client.Resource(definitions).Delete(context.WithoutCancel(t.Context()), "berths.harbour.example", meta.DeleteOptions{})
+		_ = client.Resource(definitions).Delete(context.WithoutCancel(t.Context()), "berths.boats.example", meta.DeleteOptions{})
 	})
-	signed, err := s.harbour.Signed("shop/ship", "1.0")
+	signed, err := s.env.Signed("shop/ship", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/wreck", "1.0")
-	berths := client.Resource(schema.GroupVersionResource{Group: "harbour.example", Version: "v1", Resource: "berths"}).Namespace(s.namespace)
+	bare := s.env.Unsigned("shop/wreck", "1.0")
+	berths := client.Resource(schema.GroupVersionResource{Group: "boats.example", Version: "v1", Resource: "berths"}).Namespace(s.namespace)
 	create := func(ctx context.Context, name, image string) (*unstructured.Unstructured, error) {
 		return berths.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "harbour.example/v1", "kind": "Berth", "metadata": map[string]any{"name": name}, "spec": map[string]any{"ship": image},
+			"apiVersion": "boats.example/v1", "kind": "Berth", "metadata": map[string]any{"name": name}, "spec": map[string]any{"ship": image},
 		}}, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 	}
 	_, err = create(t.Context(), "before", bare.Name)
 	must(t, err)
 	if rules := s.asked(t); strings.Contains(rules, "berths") {
-		t.Errorf("the API server is told to ask about %s before a policy does", rules)
+		t.Errorf("the webhooks match %s before a policy does", rules)
 	}
-	text, err := s.harbour.YAML(harbour.Policy{
+	text, err := s.env.YAML(env.Policy{
 		Name: "berths", Kinds: []string{"Berth"}, Namespaces: []string{s.namespace}, Rule: audited(),
 		Extractors: map[string]any{"Berth": []any{map[string]any{"path": "/spec/ship"}}},
 	})
@@ -238,14 +237,14 @@ func (s *scene) tryExtractor(t *testing.T) {
 	got, err := create(t.Context(), "ship", signed.Name)
 	must(t, err)
 	if image, _, _ := unstructured.NestedString(got.Object, "spec", "ship"); image != signed.Name {
-		t.Errorf("the Berth has %s, want what was written", image)
+		t.Errorf("the Berth has %s, want it unchanged", image)
 	}
 	if _, err := s.dryRun(t.Context(), pod("bare", bare.Name)); err != nil {
-		t.Errorf("a Pod, of which no policy speaks: %v", err)
+		t.Errorf("a Pod that no policy matches: %v", err)
 	}
 }
 
-// asked returns the resources that the API server is told to validate.
+// asked returns the resources of the validating webhooks.
 func (s *scene) asked(t *testing.T) string {
 	t.Helper()
 	configuration, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "quaymaster", meta.GetOptions{})
@@ -262,8 +261,8 @@ func (s *scene) asked(t *testing.T) string {
 	return strings.Join(resources, " ")
 }
 
-// TestBroken: a broken policy that came while nobody looked denies what it
-// names, and never what keeps a cluster alive.
+// TestBroken: a broken policy that was created while the webhook was away denies the objects
+// that it names, and never those that keep a cluster alive.
 func TestBroken(t *testing.T) {
 	s := unguarded(t, "broken")
 	s.endLead(t)
@@ -273,9 +272,9 @@ func TestBroken(t *testing.T) {
 	t.Cleanup(func() {
 		_ = client.Resource(clusterPolicies).Delete(context.WithoutCancel(t.Context()), "misspelt", meta.DeleteOptions{})
 	})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	c := gateway.Configuration{}
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
@@ -299,7 +298,7 @@ func TestBroken(t *testing.T) {
 		t.Error("the metrics do not name the broken policy")
 	}
 	eventually(t, func(ctx context.Context) error {
-		events, err := s.told(ctx, meta.NamespaceDefault)
+		events, err := s.eventsIn(ctx, meta.NamespaceDefault)
 		for _, e := range events {
 			if e.Regarding.Name == "misspelt" && e.Reason == "PolicyError" && strings.Contains(e.Note, "spec.rules[0].verifyImages[0].imageReferencez") {
 				return nil
@@ -310,7 +309,7 @@ func TestBroken(t *testing.T) {
 	s.awaitStatus(t, "misspelt", "False", "spec.rules[0].verifyImages[0].imageReferencez")
 	s.tryVital(t)
 
-	text, err := s.harbour.YAML(harbour.Policy{Name: "misspelt", Namespaces: []string{s.namespace}})
+	text, err := s.env.YAML(env.Policy{Name: "misspelt", Namespaces: []string{s.namespace}})
 	must(t, err)
 	s.effect(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 	s.checkStates(t, 1, 0, 0)
@@ -322,7 +321,7 @@ func TestBroken(t *testing.T) {
 	s.awaitStatus(t, "misspelt", "True", "active")
 }
 
-// awaitStatus waits until a policy's status says whether it is ready, and why.
+// awaitStatus waits until a policy's status has this readiness and reason.
 func (s *scene) awaitStatus(t *testing.T, name, ready, why string) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.plane.Admin())
@@ -339,7 +338,7 @@ func (s *scene) awaitStatus(t *testing.T, name, ready, why string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("the status says %v, want Ready %s for %q", conditions, ready, why)
+		return fmt.Errorf("the status is %v, want Ready %s for %q", conditions, ready, why)
 	})
 }
 
@@ -357,6 +356,6 @@ func (s *scene) tryVital(t *testing.T) {
 		}
 	}
 	if rules := s.asked(t); !strings.HasPrefix(rules, "pods ") || strings.ContainsAny(rules, "*") || strings.Contains(rules, "nodes") || strings.Contains(rules, "namespaces") || strings.Contains(rules, "leases") || strings.Contains(rules, "events") {
-		t.Errorf("the API server is told to ask about %s", rules)
+		t.Errorf("the webhooks match %s", rules)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
@@ -36,9 +36,8 @@ var rare = map[string]bool{
 	"quaymaster_break_glass_open":    true, "quaymaster_break_glass_expiry_timestamp_seconds": true, // TestBreakGlass has them
 }
 
-// TestPrometheus: a real Prometheus scrapes a gateway; what is delivered to it and to
-// Grafana can be asked, raises no alarm while all is well, and does for faults that are
-// real.
+// TestPrometheus: a real Prometheus scrapes a gateway. The delivered queries, for it and for
+// Grafana, can be evaluated; they raise no alert while nothing fails, and do for real faults.
 func TestPrometheus(t *testing.T) {
 	s := unguarded(t, "prometheus")
 	c := gateway.Configuration{}
@@ -49,7 +48,7 @@ func TestPrometheus(t *testing.T) {
 	m := s.watch(t, s.gateway)
 	open := s.in(t, "prometheus-open")
 	for failure, guarded := range map[string]*scene{"Fail": s, "Ignore": open} {
-		guarded.apply(t, harbour.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure})
+		guarded.apply(t, env.Policy{Name: guarded.namespace, Namespaces: []string{guarded.namespace}, FailurePolicy: failure})
 	}
 
 	var raised []string
@@ -65,7 +64,7 @@ func TestPrometheus(t *testing.T) {
 	})
 	s.violate(t, m)
 	t.Run("a registry that does not answer", func(t *testing.T) { s.tryRegistryAlerts(t, m, open) })
-	t.Run("a webhook configuration that somebody deletes", func(t *testing.T) {
+	t.Run("a deleted webhook configuration", func(t *testing.T) {
 		registered := s.client.AdmissionregistrationV1()
 		must(t, registered.ValidatingWebhookConfigurations().Delete(t.Context(), ownName, meta.DeleteOptions{}))
 		m.awaitFiring(t, "QuaymasterWebhooksChanged")
@@ -77,7 +76,7 @@ func TestPrometheus(t *testing.T) {
 
 // violate has an unsigned image denied, and waits until a scrape knows.
 func (s *scene) violate(t *testing.T, m *monitor) {
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	_, err := s.dryRun(t.Context(), pod("bare", bare.Name))
 	denied(t, "an unsigned image", err, "unsigned")
 	eventually(t, func(context.Context) error {
@@ -93,30 +92,30 @@ func (s *scene) tryRegistryAlerts(t *testing.T, m *monitor, open *scene) {
 	built := 0
 	deploy := func(ctx context.Context) {
 		built++
-		image := s.harbour.Unsigned("shop/new", fmt.Sprint(built))
+		image := s.env.Unsigned("shop/new", fmt.Sprint(built))
 		_, _ = s.dryRun(ctx, pod("new", image.Name)) // the metrics say what came of it
 		_, _ = open.dryRun(ctx, pod("new", image.Name))
 	}
-	s.harbour.Registry.SetFaults(registrytest.Fault{Do: breakOff})
-	defer s.harbour.Registry.SetFaults()
-	m.awaitRaised(t, deploy, "QuaymasterRegistryFailing", "QuaymasterCouldNotLook", "QuaymasterFailOpen")
+	s.env.Registry.SetFaults(registrytest.Fault{Do: breakOff})
+	defer s.env.Registry.SetFaults()
+	m.awaitRaised(t, deploy, "QuaymasterRegistryFailing", "QuaymasterCouldNotVerify", "QuaymasterFailOpen")
 	m.awaitFiring(t, "QuaymasterFailOpen")
 	raised, err := m.raised(t.Context())
 	must(t, err)
 	for _, name := range raised {
 		switch name {
-		case "QuaymasterRegistryFailing", "QuaymasterCouldNotLook", "QuaymasterFailOpen":
+		case "QuaymasterRegistryFailing", "QuaymasterCouldNotVerify", "QuaymasterFailOpen":
 		default:
 			t.Errorf("a registry is away, and %s is raised", name)
 		}
 	}
 }
 
-// tryGatewayAlerts kills the only replica, has a broken policy come while nobody looks,
-// and starts it again.
+// tryGatewayAlerts kills the only replica, creates a broken policy meanwhile, and starts it
+// again.
 func (s *scene) tryGatewayAlerts(t *testing.T, m *monitor, open *scene) {
 	s.gateway.Kill()
-	image := s.harbour.Unsigned("shop/unseen", "1.0")
+	image := s.env.Unsigned("shop/unseen", "1.0")
 	m.awaitRaised(t, func(ctx context.Context) {
 		_, _ = open.dryRun(ctx, pod("unseen", image.Name))
 	}, "QuaymasterNoReadyReplica", "QuaymasterAPIServerFailOpen")
@@ -132,7 +131,7 @@ func (s *scene) tryGatewayAlerts(t *testing.T, m *monitor, open *scene) {
 	m.await(t, m.alert(t, "QuaymasterNoReadyReplica"), false)
 }
 
-// tryQueries asks everything that is delivered, and looks for what nobody exports.
+// tryQueries evaluates every delivered query, and looks for metrics that are not exported.
 func (m *monitor) tryQueries(t *testing.T) {
 	known := m.metricNames(t)
 	for query, who := range m.queries(t) {
@@ -141,7 +140,7 @@ func (m *monitor) tryQueries(t *testing.T) {
 		}
 		for _, name := range asked.FindAllString(query, -1) {
 			if !known[name] && !rare[name] {
-				t.Errorf("%s asks for %s, which nobody exports", who, name)
+				t.Errorf("%s queries %s, which is not exported", who, name)
 			}
 		}
 	}

@@ -172,8 +172,8 @@ func (s *scene) tryReadyWrites(t *testing.T) {
 	s.dropPolicy(t, "ready-second")
 }
 
-// tryProbeForbidden takes the right to create ConfigMaps away: a new policy holds, and its
-// condition says what cannot be found out.
+// tryProbeForbidden takes the right to create ConfigMaps away: a new policy is enforced, and
+// its condition reports the check that is not possible.
 func (s *scene) tryProbeForbidden(t *testing.T) {
 	roles := s.client.RbacV1().Roles(releaseNamespace)
 	role, err := roles.Get(t.Context(), ownName, meta.GetOptions{})

@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestRedirect: an image is pulled from the mirror that serves what was proved at
-// its source, wherever a pod has it, and nothing is weaker for that.
+// TestRedirect: an image is pulled from the mirror that serves the verified digest, in every
+// field of a pod, and no check is weaker for that.
 func TestRedirect(t *testing.T) {
 	m := mirror(t, "redirect", gateway.Configuration{})
 	m.redirectBy(t, document(t, "redirect", m.entry("", nil)))
-	m.enforceMirrored(t, harbour.Policy{Name: "redirect", Namespaces: []string{m.namespace}})
+	m.enforceMirrored(t, env.Policy{Name: "redirect", Namespaces: []string{m.namespace}})
 	m.isRedirected(t, m.near)
 	signed := m.copied(t, "shop/web", "1.0", m.near, m.far)
-	bare := m.harbour.Unsigned("shop/bare", "1.0")
+	bare := m.env.Unsigned("shop/bare", "1.0")
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near, m.far)
 
 	t.Run("a pod", func(t *testing.T) { m.tryRedirected(t, signed, bare) })
@@ -46,9 +46,9 @@ func TestRedirect(t *testing.T) {
 
 // enforceMirrored applies a policy until the test ends, and returns when the
 // gateway took it. Pods are pinned by other names than enforce looks for.
-func (m *mirrored) enforceMirrored(t *testing.T, policy harbour.Policy) {
+func (m *mirrored) enforceMirrored(t *testing.T, policy env.Policy) {
 	t.Helper()
-	text, err := m.harbour.YAML(policy)
+	text, err := m.env.YAML(policy)
 	must(t, err)
 	m.put(t, text)
 }
@@ -60,11 +60,11 @@ func (m *mirrored) tryRedirected(t *testing.T, signed, bare gatetest.Image) {
 		t.Errorf("images %v, want %v", images(got), want)
 	}
 	if entries := kept(t, got); len(entries) != 1 || entries["c0"] != signed.Name {
-		t.Errorf("what was written is kept as %v, want c0: %s", entries, signed.Name)
+		t.Errorf("the original is kept as %v, want c0: %s", entries, signed.Name)
 	}
 	lines := m.verdicts(t, "mutate", "redirected")
 	if len(lines) != 1 || lines[0]["mirror"] != "RegistryMirror/redirect[0]" || lines[0]["target"] != exact(m.near, signed) || lines[0]["image"] != signed.Name {
-		t.Errorf("the log tells of it as %v", lines)
+		t.Errorf("the log has it as %v", lines)
 	}
 	m.forget()
 	_, err = m.dryRun(t.Context(), pod("warm", signed.Name))
@@ -76,7 +76,7 @@ func (m *mirrored) tryRedirected(t *testing.T, signed, bare gatetest.Image) {
 	denied(t, "an unsigned image that the mirror has as well", err, "unsigned")
 
 	// By digest, and by both.
-	for _, written := range []string{signed.ByDigest(), harbour.Pinned(signed)} {
+	for _, written := range []string{signed.ByDigest(), env.Pinned(signed)} {
 		got, err := m.dryRun(t.Context(), pod("by-digest", written))
 		must(t, err)
 		if name := images(got)[0]; !strings.HasPrefix(name, m.near.Registry.Host()+"/"+hub+"/") || !strings.HasSuffix(name, "@"+signed.Manifest.Digest) {
@@ -105,18 +105,18 @@ func (m *mirrored) tryEveryPlace(t *testing.T, signed, bare gatetest.Image) {
 		t.Errorf("images %v, want %s each", all, want)
 	}
 	if entries := kept(t, got); !maps.Equal(entries, map[string]string{"c0": signed.Name, "init": signed.Name, "volume/data": signed.Name}) {
-		t.Errorf("what was written is kept as %v", entries)
+		t.Errorf("the original is kept as %v", entries)
 	}
 }
 
-// tryCopy: whoever writes the target's name is judged under the source's as well,
-// although the policy speaks of the source alone.
+// tryCopy: an image by the target's name is evaluated under the source's as well, although
+// the policy matches the source alone.
 func (m *mirrored) tryCopy(t *testing.T, signed, bare gatetest.Image) {
-	for _, h := range []*harbour.Harbour{m.near, m.far} {
+	for _, h := range []*env.Env{m.near, m.far} {
 		_, err := m.create(t, pod("copy-bare", tagged(h, bare)))
 		denied(t, "an unsigned image by its copy's name", err, "unsigned")
 		if err == nil || !strings.Contains(err.Error(), "as a copy of "+bare.Name) {
-			t.Errorf("the denial does not say of what it is a copy: %v", err)
+			t.Errorf("the denial does not name the source: %v", err)
 		}
 		_, err = m.create(t, pod("copy-bare", exact(h, bare)))
 		denied(t, "the same by digest", err, "unsigned")
@@ -131,17 +131,18 @@ func (m *mirrored) tryCopy(t *testing.T, signed, bare gatetest.Image) {
 			t.Errorf("a copy by tag became %v, want it pinned where it is", images(got))
 		}
 	}
-	// What the target has by itself, and the source has not, is judged as well.
+	// An image of the target that the source does not have is evaluated as well.
 	own := m.near.Unsigned(hub+"/shop/own", "1.0")
 	_, err := m.create(t, pod("own", own.Name))
 	denied(t, "an image that only the target has", err, "unsigned")
 	beside := m.near.Unsigned("beside/own", "1.0")
 	if _, err := m.dryRun(t.Context(), pod("beside", beside.Name)); err != nil {
-		t.Errorf("an image beside the hub, of which no policy speaks: %v", err)
+		t.Errorf("an image beside the hub, which no policy matches: %v", err)
 	}
 }
 
-// tryNextTarget: who lacks the image is passed over, and if all do it stays.
+// tryNextTarget: a target without the image is skipped, and if no target has it the image
+// stays.
 func (m *mirrored) tryNextTarget(t *testing.T) {
 	second, nowhere := m.copied(t, "shop/second", "1.0", m.far), m.copied(t, "shop/nowhere", "1.0")
 	got, err := m.dryRun(t.Context(), pod("second", second.Name))
@@ -152,11 +153,11 @@ func (m *mirrored) tryNextTarget(t *testing.T) {
 	heard, said := m.heard(t)
 	got, err = heard.dryRun(t.Context(), pod("nowhere", nowhere.Name))
 	must(t, err)
-	if !slices.Equal(images(got), []string{harbour.Pinned(nowhere)}) {
+	if !slices.Equal(images(got), []string{env.Pinned(nowhere)}) {
 		t.Errorf("images %v, want that it stays at its source, pinned", images(got))
 	}
-	if warnings := said(); !strings.Contains(warnings, "it stays at "+m.harbour.Registry.Host()) {
-		t.Errorf("whoever asks is told %q, want that it is not mirrored", warnings)
+	if warnings := said(); !strings.Contains(warnings, "it stays at "+m.env.Registry.Host()) {
+		t.Errorf("the warning is %q, want that it is not mirrored", warnings)
 	}
 }
 
@@ -186,17 +187,17 @@ func (m *mirrored) tryUpdates(t *testing.T, signed, bare gatetest.Image) {
 
 // forget and requests count what all registries are asked.
 func (m *mirrored) forget() {
-	for _, h := range []*harbour.Harbour{m.harbour, m.near, m.far} {
+	for _, h := range []*env.Env{m.env, m.near, m.far} {
 		h.Registry.Reset()
 	}
 }
 
 func (m *mirrored) requests() int {
-	return m.harbour.Registry.Count("") + m.near.Registry.Count("") + m.far.Registry.Count("")
+	return m.env.Registry.Count("") + m.near.Registry.Count("") + m.far.Registry.Count("")
 }
 
-// tryAgainApplied: whoever applies what was written at first changes nothing, by
-// whatever name he goes.
+// tryAgainApplied: applying the original manifest again changes nothing, under any field
+// manager.
 func (m *mirrored) tryAgainApplied(t *testing.T, signed, bare gatetest.Image) {
 	pods := m.client.CoreV1().Pods(m.namespace)
 	apply := func(image, manager string, trial bool) (*core.Pod, error) {
@@ -276,7 +277,8 @@ func (m *mirrored) tryReplace(t *testing.T, signed, bare gatetest.Image) {
 	}
 }
 
-// tryTampering: what is kept is the gateway's to write, and leads to nothing.
+// tryTampering: the annotation of originals is the gateway's alone to write, and a forged one
+// has no effect.
 func (m *mirrored) tryTampering(t *testing.T, signed, bare gatetest.Image) {
 	made, err := m.create(t, pod("tampered", signed.Name))
 	must(t, err)
@@ -297,7 +299,7 @@ func (m *mirrored) tryTampering(t *testing.T, signed, bare gatetest.Image) {
 		written, `{"c0":"`+bare.Name+`"}`, bare.Name), meta.PatchOptions{})
 	denied(t, "an unsigned image that the record names", err, "unsigned")
 
-	// Where nobody puts it right, it is refused.
+	// Where the mutating webhook does not repair it, it is refused.
 	review := m.reviewOf(made, "ann")
 	review.Request.Operation = "UPDATE"
 	review.Request.OldObject = review.Request.Object
@@ -344,6 +346,6 @@ func (m *mirrored) tryTemplate(t *testing.T, signed, bare gatetest.Image) {
 	got, err := deployments.Get(t.Context(), "web", meta.GetOptions{})
 	must(t, err)
 	if image := got.Spec.Template.Spec.Containers[0].Image; image != signed.Name {
-		t.Errorf("the template has %s, want what was written", image)
+		t.Errorf("the template has %s, want it unchanged", image)
 	}
 }

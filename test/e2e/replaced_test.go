@@ -8,17 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestReplacedPolicy: who deletes a policy and makes it again leaves no time in which the
-// gateway has it and the API server asks nobody. What is deleted for good is let go.
+// TestReplacedPolicy: a policy that is deleted and made again leaves no time in which the
+// gateway has it and the webhooks do not match. A deletion for good removes the webhooks'
+// rules.
 func TestReplacedPolicy(t *testing.T) {
 	s := guard(t, "replaced", gateway.Configuration{})
 	kubectl := s.kubectl(t)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	text, err := s.harbour.YAML(harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"})
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	text, err := s.env.YAML(env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	must(t, os.WriteFile(file, []byte(text), 0o600))
@@ -46,7 +47,7 @@ func TestReplacedPolicy(t *testing.T) {
 	drop()
 	s.gateway.Kill()
 	if _, err := s.dryRun(t.Context(), pod("bare", bare.Name)); err == nil {
-		t.Error("nobody was asked about a policy that went only now, while the gateway is away")
+		t.Error("while the gateway is away, the webhook of a policy that was just deleted is gone")
 	}
 	s.endLead(t)
 	s.gateway = s.start(t, gateway.Configuration{})

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/balancer"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
@@ -55,7 +55,7 @@ func (s *scene) replicas(t *testing.T, count int, change func(*gateway.Configura
 	return started
 }
 
-// crowd are users who create pods all the time, as dry runs.
+// crowd are users that create pods all the time, as dry runs.
 type crowd struct {
 	asked, failed, wrong atomic.Int64
 	users                sync.WaitGroup
@@ -65,7 +65,7 @@ type crowd struct {
 // users of a crowd; each has one request at work.
 const users = 8
 
-// gather starts a crowd; half of what it asks is to be admitted, half never.
+// gather starts a crowd; half of its pods are to be admitted, half never.
 func (s *scene) gather(t *testing.T, signed, unsigned string) *crowd {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -107,8 +107,8 @@ func (c *crowd) leave() {
 	c.users.Wait()
 }
 
-// check says what went wrong: no more than some may have failed, and nothing
-// unsigned or unpinned was ever admitted.
+// check fails if more than some requests failed, or an unsigned or unpinned pod was ever
+// admitted.
 func (c *crowd) check(t *testing.T, mayFail int64) {
 	t.Helper()
 	if failed, wrong := c.failed.Load(), c.wrong.Load(); failed > mayFail || wrong != 0 {
@@ -121,10 +121,10 @@ func (c *crowd) check(t *testing.T, mayFail int64) {
 func TestReplicas(t *testing.T) {
 	s := unguarded(t, "replicas")
 	replicas := s.replicas(t, 2, nil)
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	unsigned := s.harbour.Unsigned("shop/bare", "1.0")
+	unsigned := s.env.Unsigned("shop/bare", "1.0")
 
 	load := s.gather(t, signed.Name, unsigned.Name)
 	load.more(t)
@@ -149,15 +149,15 @@ func inFlight(t *testing.T, g *gateway.Gateway) float64 {
 	return gateway.Sum(samples, "quaymaster_requests_in_flight")
 }
 
-// TestReplicaKilled: a replica that is gone from one moment to the next takes
-// with it what it was at work on, which is refused, and nothing else.
+// TestReplicaKilled: a replica that is killed refuses the requests that it had in progress,
+// and no others.
 func TestReplicaKilled(t *testing.T) {
 	s := unguarded(t, "killed")
 	replicas := s.replicas(t, 2, nil)
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	unsigned := s.harbour.Unsigned("shop/bare", "1.0")
+	unsigned := s.env.Unsigned("shop/bare", "1.0")
 	load := s.gather(t, signed.Name, unsigned.Name)
 	load.more(t)
 
@@ -165,10 +165,10 @@ func TestReplicaKilled(t *testing.T) {
 	const held = 6
 	later, release := waiting()
 	defer release()
-	s.harbour.Registry.SetFaults(registrytest.Fault{Repository: "shop/held", Do: later})
+	s.env.Registry.SetFaults(registrytest.Fault{Repository: "shop/held", Do: later})
 	refused := make(chan error, held)
 	for i := range held {
-		image := s.harbour.Unsigned("shop/held", fmt.Sprint(i))
+		image := s.env.Unsigned("shop/held", fmt.Sprint(i))
 		go func() {
 			_, err := s.dryRun(t.Context(), pod("held", image.Name))
 			refused <- err
@@ -176,7 +176,7 @@ func TestReplicaKilled(t *testing.T) {
 	}
 	eventually(t, func(context.Context) error {
 		asked := 0
-		for _, request := range s.harbour.Registry.Requests() {
+		for _, request := range s.env.Registry.Requests() {
 			if request.Repository == "shop/held" {
 				asked++
 			}
@@ -214,18 +214,18 @@ func TestPeers(t *testing.T) {
 	s := unguarded(t, "peers")
 	strangers := s.replicas(t, 2, func(c *gateway.Configuration) { c.Peers.Disabled = true })
 	replicas := s.replicas(t, 3, nil)
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 
 	built := 0
 	cost := func(ctx context.Context, mutate, validate *gateway.Gateway) (int, error) {
 		built++
-		image, err := s.harbour.Signed("shop/cold", fmt.Sprint(built))
+		image, err := s.env.Signed("shop/cold", fmt.Sprint(built))
 		if err != nil {
 			return 0, err
 		}
-		s.harbour.Registry.Reset()
+		s.env.Registry.Reset()
 		err = s.admitBetween(ctx, pod(fmt.Sprint("cold-", built), image.Name), s.caller(t, mutate), s.caller(t, validate))
-		return s.harbour.Registry.Count(""), err
+		return s.env.Registry.Count(""), err
 	}
 	s.introduce(t, slices.Concat(strangers, replicas)...)
 	alone, err := cost(t.Context(), replicas[0], replicas[0])
@@ -255,24 +255,24 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeersBehindBalancer: wherever the API server's two calls go, a cold pod
-// costs what it costs one replica.
+// TestPeersBehindBalancer: whichever replicas the API server's two calls reach, a cold pod
+// costs as much as with one replica.
 func TestPeersBehindBalancer(t *testing.T) {
 	s := unguarded(t, "peers-balanced")
 	single := s.freshStart(t, gateway.Configuration{})
 	must(t, single.Ready(t.Context()))
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 	cost := func(ctx context.Context, tag string) (int, error) {
-		image, err := s.harbour.Signed("shop/cold", tag)
+		image, err := s.env.Signed("shop/cold", tag)
 		if err != nil {
 			return 0, err
 		}
-		s.harbour.Registry.Reset()
+		s.env.Registry.Reset()
 		got, err := s.dryRun(ctx, pod("cold", image.Name))
-		if err == nil && images(got)[0] != harbour.Pinned(image) {
-			err = fmt.Errorf("nobody pinned %v", images(got))
+		if err == nil && images(got)[0] != env.Pinned(image) {
+			err = fmt.Errorf("%v is not pinned", images(got))
 		}
-		return s.harbour.Registry.Count(""), err
+		return s.env.Registry.Count(""), err
 	}
 	s.introduce(t, single)
 	alone, err := cost(t.Context(), "alone")
@@ -300,7 +300,7 @@ func TestPeersBehindBalancer(t *testing.T) {
 func (s *scene) introduce(t *testing.T, replicas ...*gateway.Gateway) {
 	t.Helper()
 	for i, replica := range replicas {
-		image, err := s.harbour.Signed("shop/cold", fmt.Sprint("first-", len(replicas), "-", i))
+		image, err := s.env.Signed("shop/cold", fmt.Sprint("first-", len(replicas), "-", i))
 		must(t, err)
 		at := s.caller(t, replica)
 		must(t, s.admitBetween(t.Context(), pod("first", image.Name), at, at))

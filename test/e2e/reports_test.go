@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
@@ -55,7 +55,7 @@ func define(t *testing.T, on *controlplane.ControlPlane) dynamic.Interface {
 	return client
 }
 
-// entry is what is used of a result.
+// entry has the fields of a result that tests read.
 type entry struct {
 	Source, Policy, Rule, Category, Severity, Result, Message string
 	Scored                                                    bool
@@ -64,7 +64,7 @@ type entry struct {
 	Timestamp                                                 struct{ Seconds, Nanos int64 }
 }
 
-// read is what is used of a report.
+// read has the fields of a report that tests read.
 type read struct {
 	meta.ObjectMeta `json:"metadata"`
 
@@ -104,7 +104,7 @@ func owned(all map[string]read, uid string) (read, error) {
 	return read{}, fmt.Errorf("no report is owned by %s: there are %v", uid, slices.Collect(maps.Keys(all)))
 }
 
-// labelled is a policy that wants a label, and only tells.
+// labelled is a policy that requires a label, and only audits.
 func labelled(name, namespace string) string {
 	return fmt.Sprintf(`apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -158,19 +158,19 @@ func deployment(name, image string, replicas int32, labels map[string]string) *a
 	return d
 }
 
-// TestReports: what was admitted stands in reports of both APIs, and goes with what
-// they are about; what was denied or only tried leaves none.
+// TestReports: an admission is in reports of both APIs, which are deleted with their objects;
+// a denial or a dry run leaves none.
 func TestReports(t *testing.T) {
 	c := gateway.Configuration{}
 	c.Reports.APIs = &[]string{"policyreport", "openreports"}
-	c.Scan.Disabled = true // what admission says is counted
+	c.Scan.Disabled = true // the results of admission are counted
 	client := define(t, plane(t))
 	s := guard(t, "reports", c)
-	s.enforce(t, harbour.Policy{Name: "reports-signed", Namespaces: []string{"reports"}})
+	s.enforce(t, env.Policy{Name: "reports-signed", Namespaces: []string{"reports"}})
 	s.put(t, labelled("reports-labels", "reports"))
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	_, err = s.create(t, pod("denied", bare.Name))
 	denied(t, "an unsigned image", err, "unsigned")
@@ -220,7 +220,7 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// checkLone says what is wrong with the report of a pod of its own.
+// checkLone checks the report of a pod of its own.
 func (s *scene) checkLone(r read, lone *core.Pod, digest string) error {
 	if r.Scope == nil || r.Scope.Kind != "Pod" || r.Scope.Name != "lone" || r.Scope.APIVersion != "v1" || r.Scope.Namespace != "reports" || r.Scope.UID != lone.UID {
 		return fmt.Errorf("the scope is %v", r.Scope)
@@ -267,7 +267,7 @@ func (s *scene) versions(t *testing.T, client dynamic.Interface) map[string]stri
 	return found
 }
 
-// restate has the same said again, and returns when the gateway has looked at it.
+// restate triggers the same result again, and returns when the gateway has processed it.
 func (s *scene) restate(t *testing.T, lone *core.Pod) {
 	t.Helper()
 	before := s.looked(t)

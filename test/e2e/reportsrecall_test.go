@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestReportsAreRecalled: what a gateway that was killed had not written yet comes into
-// reports from the decision log, without a scan, and then stands for scan --signer.
+// TestReportsAreRecalled: results that a killed gateway had not written yet are restored into
+// reports from the decision log, without a scan, and then count for scan --signer.
 func TestReportsAreRecalled(t *testing.T) {
 	client := define(t, plane(t))
 	s := unguarded(t, "recalled")
@@ -29,14 +29,14 @@ func TestReportsAreRecalled(t *testing.T) {
 		c := gateway.Configuration{}
 		c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 		must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, s.identity))
-		c.PlainHTTP(s.harbour.Registry.Host())
+		c.PlainHTTP(s.env.Registry.Host())
 		c.DecisionLog.Folder, c.DecisionLog.Fsync, c.Scan.Disabled = logs, "always", true
 		g, err := gateway.Start(t.Context(), gateway.Options{Program: binary, Folder: folder, Configuration: c, Env: []string{"POD_NAME=" + name}})
 		must(t, err)
 		t.Cleanup(func() {
 			g.Kill()
 			if t.Failed() {
-				t.Logf("the gateway said:\n%s", g.Log())
+				t.Logf("the gateway wrote:\n%s", g.Log())
 			}
 		})
 		must(t, g.Ready(t.Context()))
@@ -46,8 +46,8 @@ func TestReportsAreRecalled(t *testing.T) {
 	must(t, s.gateway.Ready(t.Context()))
 	s.gateway.Kill()
 	s.gateway = begin(t, "quaymaster-0")
-	s.apply(t, harbour.Policy{Name: "recalled", Namespaces: []string{"recalled"}})
-	signed, err := s.harbour.Signed("shop/recalled", "1.0")
+	s.apply(t, env.Policy{Name: "recalled", Namespaces: []string{"recalled"}})
+	signed, err := s.env.Signed("shop/recalled", "1.0")
 	must(t, err)
 	for _, row := range []struct{ reason, pod, next string }{
 		{"its own log", "first", "quaymaster-0"},
@@ -72,7 +72,7 @@ func TestReportsAreRecalled(t *testing.T) {
 					return err
 				}
 				if len(r.Results) != 1 || r.Results[0].Result != "pass" || r.Results[0].Properties["digest"] == "" || !strings.HasPrefix(r.Results[0].Properties["signer"], "key ") {
-					return fmt.Errorf("the report says %+v", r.Results)
+					return fmt.Errorf("the report has %+v", r.Results)
 				}
 				return nil
 			})
@@ -87,9 +87,9 @@ func (s *scene) standsByReports(t *testing.T, binary string) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(kubeconfig, s.plane.Admin()))
 	key := filepath.Join(t.TempDir(), "cosign.pub")
-	must(t, os.WriteFile(key, s.harbour.Signer.PublicPEM(), 0o600))
+	must(t, os.WriteFile(key, s.env.Signer.PublicPEM(), 0o600))
 	for signer, want := range map[string][]string{
-		key:               {"recalled Pod/first", "1 images, 1 workloads and 1 pods"},
+		key:               {"recalled Pod/first", "1 image, 1 workload and 1 pod"},
 		"policy:Policy/x": {"0 images, 0 workloads"},
 	} {
 		out, err := exec.CommandContext(t.Context(), binary, "scan", "--reports", "--kubeconfig", kubeconfig, "--signer", signer).CombinedOutput()

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestReportsShared: what one replica wrote of a workload, in parts, another goes on with;
-// what others add to it stays, what they break is mended, and what
-// another writer says of the same object under its UID is left as it is.
+// TestReportsShared: a workload's report of one replica, in parts, is continued by another;
+// additions by other writers stay, their damage is repaired, and another writer's report of
+// the same object under its UID is left as it is.
 func TestReportsShared(t *testing.T) {
 	const policies = 3
 	client := define(t, plane(t))
@@ -37,8 +37,8 @@ func TestReportsShared(t *testing.T) {
 		}
 		return nil
 	})
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}}) // until the API server asks
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}}) // until the API server asks
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 	made, err := s.client.AppsV1().Deployments(s.namespace).Create(t.Context(), deployment("web", signed.Name, 8, nil), meta.CreateOptions{})
 	must(t, err)
@@ -51,8 +51,8 @@ func TestReportsShared(t *testing.T) {
 	theirs, err = reports.Create(t.Context(), theirs, meta.CreateOptions{})
 	must(t, err)
 
-	// said waits until the pods' word on each policy stands in the report once.
-	said := func() {
+	// awaitShared waits until the pods' result for each policy is in the report once.
+	awaitShared := func() {
 		t.Helper()
 		eventually(t, func(ctx context.Context) error {
 			all, err := reportsIn(ctx, client, policyReports, s.namespace)
@@ -66,7 +66,7 @@ func TestReportsShared(t *testing.T) {
 				}
 				for _, e := range r.Results {
 					if e.Rule == "team" && (len(e.Resources) > 0 || e.Result != "fail") {
-						t.Errorf("a pod says something else: %+v", e)
+						t.Errorf("a pod has another result: %+v", e)
 					}
 					if e.Rule == "team" {
 						shared[e.Policy]++
@@ -79,7 +79,7 @@ func TestReportsShared(t *testing.T) {
 			return nil
 		})
 	}
-	said()
+	awaitShared()
 	_, err = reports.Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"blue"}},"results":[]}`), meta.PatchOptions{})
 	must(t, err)
 	eventually(t, func(ctx context.Context) error { // a report can be read before its writer counts it
@@ -93,13 +93,13 @@ func TestReportsShared(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.New("nobody counts the report that was written")
+		return errors.New("the report that was written is not counted")
 	})
 	eventually(t, func(ctx context.Context) error {
 		_, err := s.client.AppsV1().Deployments(s.namespace).Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":16}}`), meta.PatchOptions{})
 		return err
 	})
-	said()
+	awaitShared()
 	kept, err := reports.Get(t.Context(), name, meta.GetOptions{})
 	must(t, err)
 	if kept.GetLabels()["team"] != "blue" {

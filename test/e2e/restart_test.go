@@ -14,11 +14,11 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// admissionConfiguration has the API server show webhooks who it is.
+// admissionConfiguration has the API server present a client certificate to webhooks.
 const admissionConfiguration = `
 apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
@@ -32,15 +32,15 @@ plugins:
 // callerName is the API server's common name, for webhooks.
 const callerName = "the-api-server"
 
-// ownPlane is a scene with a control plane of its own, whose API server shows
-// webhooks a certificate of the authority.
+// ownPlane is a scene with a control plane of its own, and an API server that presents a
+// certificate of the authority to webhooks.
 func ownPlane(t *testing.T, namespace string, callers *controlplane.Authority) *scene {
 	t.Helper()
 	plane(t) // skips in short runs, and builds the programs
 	folder := t.TempDir()
 	pair, err := callers.Client(callerName)
 	must(t, err)
-	// The user named * is whom every webhook is called as.
+	// The user named * is the client of every webhook.
 	kubeconfig, err := controlplane.Kubeconfig(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: pair.Certificate, KeyData: pair.Key}})
 	must(t, err)
 	file := filepath.Join(folder, "webhooks.kubeconfig")
@@ -50,7 +50,7 @@ func ownPlane(t *testing.T, namespace string, callers *controlplane.Authority) *
 	})
 	must(t, err)
 	t.Cleanup(c.Close)
-	s := &scene{plane: c, harbour: openHarbour(t, registrytest.Options{}), namespace: namespace}
+	s := &scene{plane: c, env: openEnv(t, registrytest.Options{}), namespace: namespace}
 	must(t, c.Namespace(t.Context(), namespace))
 	s.client = clientset(t, c.Admin())
 	s.identity, err = c.Install(t.Context())
@@ -58,8 +58,8 @@ func ownPlane(t *testing.T, namespace string, callers *controlplane.Authority) *
 	return s
 }
 
-// TestAPIServer has a control plane of its own, whose API server shows who it is
-// and is started again.
+// TestAPIServer has a control plane of its own, with an API server that presents a client
+// certificate and is started again.
 func TestAPIServer(t *testing.T) {
 	t.Parallel()
 	callers, err := controlplane.NewAuthority("callers")
@@ -69,10 +69,10 @@ func TestAPIServer(t *testing.T) {
 	must(t, os.WriteFile(file, callers.PEM(), 0o600))
 	s.gateway = s.start(t, gateway.Configuration{Listen: gateway.Listen{ClientCA: file, ClientNames: []string{callerName}}})
 	must(t, s.gateway.Ready(t.Context()))
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	t.Run("the API server that shows its certificate is served, others are not", func(t *testing.T) {
 		_, err := s.dryRun(t.Context(), pod("signed", signed.Name))
@@ -109,7 +109,7 @@ func (s *scene) tryCallers(t *testing.T, callers *controlplane.Authority, image 
 	}
 }
 
-// shows has a caller show a certificate; of nobody it shows none.
+// shows has a caller present a certificate; without an authority it presents none.
 func shows(t *testing.T, of *controlplane.Authority, name string) func(*tls.Config) {
 	t.Helper()
 	if of == nil {
@@ -140,7 +140,7 @@ func (s *scene) tryRestart(t *testing.T, callers *controlplane.Authority, signed
 	must(t, s.plane.StartAPIServer(t.Context()))
 
 	other := s.in(t, "guarded-later")
-	text, err := s.harbour.YAML(harbour.Policy{Name: other.namespace, Namespaces: []string{other.namespace}})
+	text, err := s.env.YAML(env.Policy{Name: other.namespace, Namespaces: []string{other.namespace}})
 	must(t, err)
 	eventually(t, func(ctx context.Context) error { return s.plane.ApplyYAML(ctx, text) })
 	eventually(t, func(ctx context.Context) error {
@@ -148,12 +148,12 @@ func (s *scene) tryRestart(t *testing.T, callers *controlplane.Authority, signed
 		return err
 	})
 	_, err = s.dryRun(t.Context(), pod("bare", bare.Name))
-	denied(t, "what was guarded before", err, "unsigned")
+	denied(t, "an unsigned image, as before", err, "unsigned")
 	s.awaitGuard(t, other, bare.Name, true)
 	// The API server loads the configuration that pins after the one that denies, or before.
 	eventually(t, func(ctx context.Context) error {
 		got, err := other.dryRun(ctx, pod("signed", signed.Name))
-		if err == nil && images(got)[0] != harbour.Pinned(signed) {
+		if err == nil && images(got)[0] != env.Pinned(signed) {
 			err = fmt.Errorf("%q is not pinned", images(got)[0])
 		}
 		return err

@@ -10,18 +10,18 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // TestRival: a second release in a cluster, which Helm could not see because the first had
-// not written its webhook configurations yet, leaves them alone and says why; once the first
-// is gone, it makes its own.
+// not written its webhook configurations yet, leaves them alone and logs the reason; once the
+// first is gone, it makes its own.
 func TestRival(t *testing.T) {
 	const second = "rival-second"
 	s := guard(t, "rival", gateway.Configuration{})
-	s.enforce(t, harbour.Policy{Name: "rival", Namespaces: []string{"rival"}})
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	s.enforce(t, env.Policy{Name: "rival", Namespaces: []string{"rival"}})
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	roles := s.client.RbacV1().ClusterRoles()
 	_, err := roles.Create(t.Context(), &rbac.ClusterRole{ObjectMeta: meta.ObjectMeta{Name: second}}, meta.CreateOptions{})
 	must(t, err, s.plane.Namespace(t.Context(), second))
@@ -52,7 +52,7 @@ func TestRival(t *testing.T) {
 	s.awaitRefused(t, bare.Name, "[unsigned]")
 }
 
-// owned says whether both configurations have one owner, and call that gateway.
+// owned checks that both configurations have one owner, and call that gateway.
 func (s *scene) owned(ctx context.Context, owner string, by *gateway.Gateway) error {
 	registered := s.client.AdmissionregistrationV1()
 	mutating, err := registered.MutatingWebhookConfigurations().Get(ctx, "quaymaster", meta.GetOptions{})

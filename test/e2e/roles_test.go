@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
@@ -90,17 +90,17 @@ func countsOf(t *testing.T, g *gateway.Gateway, name string, labels ...string) f
 func TestRoles(t *testing.T) {
 	s := divided(t, "roles")
 	s.begin(t)
-	s.enforce(t, harbour.Policy{Name: "roles-signed", Namespaces: []string{"roles"}})
+	s.enforce(t, env.Policy{Name: "roles-signed", Namespaces: []string{"roles"}})
 	s.put(t, labelled("roles-labels", "roles"))
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 
 	t.Run("admission admits, denies and keeps its configurations", func(t *testing.T) { s.tryAdmission(t, signed.Name, bare.Name) })
 	t.Run("what comes is in reports within seconds", func(t *testing.T) { s.tryFollowing(t, signed.Name) })
 	t.Run("a status costs nothing", func(t *testing.T) { s.tryStatus(t, signed.Name) })
 	t.Run("rules about other objects", func(t *testing.T) { s.tryGenerate(t) })
-	t.Run("who leads", func(t *testing.T) {
+	t.Run("the leader", func(t *testing.T) {
 		for lease, want := range map[string]*gateway.Gateway{admissionLease: s.gateway, scanLeaderLease: s.controller} {
 			got, err := s.client.CoordinationV1().Leases(releaseNamespace).Get(t.Context(), lease, meta.GetOptions{})
 			must(t, err)
@@ -113,7 +113,7 @@ func TestRoles(t *testing.T) {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.controller.Configuration.Listen.Address)
 		if err == nil {
 			_ = connection.Close()
-			t.Error("somebody listens where its endpoints would be")
+			t.Error("a listener has the address of its endpoints")
 		}
 	})
 	t.Run("admission alone writes no reports and scans nothing", func(t *testing.T) { s.tryAlone(t, signed.Name) })
@@ -154,24 +154,24 @@ func (s *split) tryFollowing(t *testing.T, signed string) {
 	began := time.Now()
 	made, err := s.create(t, pod("followed", signed))
 	must(t, err)
-	s.says(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
+	s.awaitResults(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
 	if took := time.Since(began); took > reportTime {
 		t.Errorf("the report took %s", took)
 	} else {
 		t.Logf("the report took %s", took)
 	}
 	if countsOf(t, s.controller, "quaymaster_scan_changes_total", "result", "judged") == 0 || len(scanned(t, s.controller)) > rounds {
-		t.Error("a round found it, and not who follows")
+		t.Error("a round found it, and not the watch")
 	}
 	_, err = s.client.CoreV1().Pods(s.namespace).Patch(t.Context(), made.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), meta.PatchOptions{})
 	must(t, err)
-	s.says(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "pass"})
+	s.awaitResults(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "pass"})
 }
 
 func (s *split) tryStatus(t *testing.T, signed string) {
 	made, err := s.create(t, pod("running", signed))
 	must(t, err)
-	s.says(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
+	s.awaitResults(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
 	judged := countsOf(t, s.controller, "quaymaster_scan_changes_total", "result", "judged")
 	for i := range 5 {
 		made.Status.Message = fmt.Sprint("the ", i, "th")
@@ -242,24 +242,24 @@ func (s *split) tryAlone(t *testing.T, signed string) {
 	all, err := reportsIn(t.Context(), s.reports, policyReports, s.namespace)
 	must(t, err)
 	if _, err := owned(all, string(made.UID)); err == nil {
-		t.Error("somebody wrote a report without the role")
+		t.Error("a report was written without the role")
 	}
 	s.endControllerLead(t)
 	s.begin(t) // and now there is one
-	s.says(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
+	s.awaitResults(t, s.reports, made, map[string]string{"roles-signed": "pass background scan", "roles-labels": "fail background scan"})
 }
 
-// TestScanDiesAndAdmissionGoesOn: a controller that is killed in the middle of a round
-// costs no admission anything, and what it had not come to is looked at by the next.
+// TestScanDiesAndAdmissionGoesOn: a controller that is killed in the middle of a round delays
+// no admission, and the next one scans the rest.
 func TestScanDiesAndAdmissionGoesOn(t *testing.T) {
 	peers.Long(t)
 	const pods, budget = 400, 5 * time.Second // two pages; and what an admission may take on a busy machine
 	s := divided(t, "roles-killed")
-	s.enforce(t, harbour.Policy{Name: "roles-killed", Namespaces: []string{"roles-killed"}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.enforce(t, env.Policy{Name: "roles-killed", Namespaces: []string{"roles-killed"}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 	for i := range pods {
-		_, err := s.create(t, pod(fmt.Sprintf("p%03d", i), harbour.Pinned(signed)))
+		_, err := s.create(t, pod(fmt.Sprintf("p%03d", i), env.Pinned(signed)))
 		must(t, err)
 	}
 	s.configuration.Scan.QPS = 0.2 // in the middle of its round for some seconds
@@ -306,8 +306,8 @@ func TestScanDiesAndAdmissionGoesOn(t *testing.T) {
 	})
 }
 
-// admitting asks for admission again and again until the function that it returns is
-// called, which says how long each took. One that is not answered fails the test.
+// admitting requests admission again and again until the function that it returns is called,
+// which returns the time of each. A request without an answer fails the test.
 func (s *split) admitting(t *testing.T, image string) func() []time.Duration {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,52 +17,52 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// TestScan: what was there before the gateway is looked at, stands in one report with what
-// admission says later, and a policy that comes is asked about it.
+// TestScan: workloads from before the gateway are scanned, their results are in one report
+// with later ones of admission, and a new policy is evaluated on them.
 func TestScan(t *testing.T) {
 	client := define(t, plane(t))
 	s := unguarded(t, "scans")
 	s.endLead(t)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	old, err := s.create(t, pod("old", bare.Name))
 	must(t, err)
 	c := gateway.Configuration{}
 	c.Scan.Interval = "1h"
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
-	s.enforce(t, harbour.Policy{Name: "scans-signed", Namespaces: []string{"scans"}})
+	s.enforce(t, env.Policy{Name: "scans-signed", Namespaces: []string{"scans"}})
 	s.put(t, labelled("scans-labels", "scans"))
 
-	s.says(t, client, old, map[string]string{"scans-signed": "fail background scan", "scans-labels": "fail background scan"})
+	s.awaitResults(t, client, old, map[string]string{"scans-signed": "fail background scan", "scans-labels": "fail background scan"})
 	_, err = s.client.CoreV1().Pods("scans").Patch(t.Context(), "old", types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`), meta.PatchOptions{})
 	must(t, err)
-	s.says(t, client, old, map[string]string{"scans-signed": "fail background scan", "scans-labels": "pass"})
+	s.awaitResults(t, client, old, map[string]string{"scans-signed": "fail background scan", "scans-labels": "pass"})
 	s.put(t, labelled("scans-later", "scans"))
-	s.says(t, client, old, map[string]string{
+	s.awaitResults(t, client, old, map[string]string{
 		"scans-signed": "fail background scan", "scans-labels": "pass", "scans-later": "pass",
 	})
 }
 
-// says waits until the report of a pod has these results and no others: status and process
-// by policy.
-func (s *scene) says(t *testing.T, client dynamic.Interface, of *core.Pod, want map[string]string) {
+// awaitResults waits until the report of a pod has these results and no others: status and
+// process by policy.
+func (s *scene) awaitResults(t *testing.T, client dynamic.Interface, of *core.Pod, want map[string]string) {
 	t.Helper()
 	var last error // that is no end of the time
 	eventually(t, func(ctx context.Context) error {
-		if err := saysNow(ctx, client, of, want); err == nil || ctx.Err() == nil {
+		if err := hasResults(ctx, client, of, want); err == nil || ctx.Err() == nil {
 			last = err
 		}
 		return last
 	})
 }
 
-func saysNow(ctx context.Context, client dynamic.Interface, of *core.Pod, want map[string]string) error {
+func hasResults(ctx context.Context, client dynamic.Interface, of *core.Pod, want map[string]string) error {
 	all, err := reportsIn(ctx, client, policyReports, of.Namespace)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func saysNow(ctx context.Context, client dynamic.Interface, of *core.Pod, want m
 		return fmt.Errorf("%d results, want %d: %+v", len(r.Results), len(want), r.Results)
 	}
 	for _, e := range r.Results {
-		// Of an object's pass a report does not say who came to it.
+		// A report has no process for the pass of an object.
 		if got := strings.TrimSpace(e.Result + " " + e.Properties["process"]); got != want[e.Policy] {
 			return fmt.Errorf("%s: %s, want %s", e.Policy, got, want[e.Policy])
 		}
@@ -83,9 +83,8 @@ func saysNow(ctx context.Context, client dynamic.Interface, of *core.Pod, want m
 	return nil
 }
 
-// TestScanIsKilled: a gateway that is killed in the middle of a scan, once it has said how
-// far it came, leaves nothing out: the next one goes on there, and looks at no more than
-// the rest.
+// TestScanIsKilled: a gateway that is killed in the middle of a scan, once it has saved its
+// progress, leaves nothing out: the next one goes on there, and scans no more than the rest.
 func TestScanIsKilled(t *testing.T) {
 	peers.Long(t)
 	const pods = 600 // three pages
@@ -145,8 +144,8 @@ func TestScanIsKilled(t *testing.T) {
 	}
 }
 
-// running counts the objects of the cluster that a policy about Pods speaks of: other
-// tests leave some.
+// running counts the objects of the cluster that a policy about Pods matches: other tests
+// leave some.
 func (s *scene) running(t *testing.T) int {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.plane.Admin())
@@ -165,7 +164,7 @@ func (s *scene) running(t *testing.T) int {
 	return count
 }
 
-// scanned returns what a gateway says of the rounds that it finished.
+// scanned returns a gateway's log lines of the rounds that it finished.
 func scanned(t *testing.T, g *gateway.Gateway) []map[string]any {
 	t.Helper()
 	lines, err := g.Lines()

@@ -53,8 +53,8 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
-// harvest is a scene in which policies that people wrote are tried, each by users who
-// may make what they speak of.
+// harvest is a scene for users' policies, each tried by users with the right to make the
+// objects that it matches.
 type harvest struct {
 	*scene
 	checker  *httptest.Server
@@ -103,8 +103,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// newHarvest makes the scene: users, kinds, a gateway that may ask the checker and
-// may do what the policies want of it.
+// newHarvest makes the scene: users, kinds, a gateway with the checker and the rights that
+// the policies need.
 func newHarvest(t *testing.T) *harvest {
 	t.Helper()
 	h := &harvest{scene: unguarded(t, "seeds")}
@@ -134,8 +134,8 @@ func newHarvest(t *testing.T) *harvest {
 	return h
 }
 
-// seedRights are what the users may do, and what rules about other objects may have the
-// gateway do. It is bound here and not aggregated, for that controller does not run.
+// seedRights are the rights of the users, and those of the gateway for rules about other
+// objects. They are bound here and not aggregated, for that controller does not run.
 const seedRights = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -167,8 +167,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: seeds-ga
 subjects: [{kind: ServiceAccount, name: quaymaster, namespace: quaymaster}]
 `
 
-// check answers whether a registry has an image: nginx does exist, in one account and
-// one region. Nobody's credentials are sent along.
+// check answers whether a registry has an image: nginx does exist, in one account and one
+// region. No credentials are sent along.
 func (h *harvest) check(w http.ResponseWriter, r *http.Request) {
 	h.asked.Add(1)
 	var image struct{ RepositoryName, ImageTag, RegistryID, Region string }
@@ -180,7 +180,7 @@ func (h *harvest) check(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"exists": %t}`, exists)
 }
 
-// sow applies the policies of files, and what they look up, until the test ends.
+// sow applies the policies of files, and the objects that they read, until the test ends.
 func (h *harvest) sow(t *testing.T, files ...string) {
 	t.Helper()
 	var policies, rest []string
@@ -270,9 +270,9 @@ func (h *harvest) get(ctx context.Context, t *testing.T, text string) (*unstruct
 // seedCase is an object that ann tries to make, and what comes of it.
 type seedCase struct {
 	reason, object string
-	want           string // what it has then
+	want           string // the fields that it has then
 	without        string // a path that it has not
-	refused        string // by whom and why
+	refused        string // the policy and the reason
 }
 
 // tryCases tries each; the first is waited for, until the API server asks.
@@ -307,8 +307,8 @@ func (h *harvest) tryCase(ctx context.Context, t *testing.T, c seedCase) error {
 	return has(got, c.want)
 }
 
-// has reports what an object lacks of what is wanted, in YAML. Elements of lists are as
-// many as are wanted, and those that have names are in any order.
+// has reports the fields that an object lacks of the wanted ones, in YAML. Elements of lists
+// are as many as are wanted, and those that have names are in any order.
 func has(got *unstructured.Unstructured, want string) error {
 	text, err := json.Marshal(got.Object)
 	if err != nil {

@@ -42,7 +42,7 @@ func tryRegistry(t *testing.T, h *harvest) {
 			want: "{spec: {containers: [{name: app, image: " + home + "/app}], initContainers: [{name: init, image: 'my-registry-proxy.example.com/gcr/init:latest'}], " + secret + "}}",
 		},
 		seedCase{reason: "this region", object: seedPod(home+"/nginx", "", ""), want: image(home + "/nginx"), without: none},
-		seedCase{reason: "a registry of nobody", object: seedPod("registry.acme.example/nginx", "", ""), want: image("registry.acme.example/nginx"), without: none},
+		seedCase{reason: "an unknown registry", object: seedPod("registry.acme.example/nginx", "", ""), want: image("registry.acme.example/nginx"), without: none},
 		seedCase{reason: "a pod with a secret of its own", object: seedPod("nginx", "", ", imagePullSecrets: [{name: mine}]"), want: "{spec: {containers: [{name: app, image: nginx}], imagePullSecrets: [{name: mine}]}}"},
 	)
 	before := h.asked.Load()
@@ -58,7 +58,7 @@ func tryRegistry(t *testing.T, h *harvest) {
 	must(t, err, has(got, "{metadata: {labels: {team: blue}}, spec: {"+secret+"}}"))
 }
 
-// tryRecord: who makes a ConfigMap is written into it, and nobody changes that.
+// tryRecord: the creator of a ConfigMap is written into it, and cannot be changed.
 func tryRecord(t *testing.T, h *harvest) {
 	const annotation, protected = "kyverno.io/created-by", "The annotation kyverno.io/created-by is protected and may not be altered or removed."
 	review, err := clientset(t, h.annIs).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authentication.SelfSubjectReview{}, meta.CreateOptions{})
@@ -72,7 +72,7 @@ func tryRecord(t *testing.T, h *harvest) {
 		probe := h.object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: probe}}")
 		got, err := h.of(t, h.ann, probe).Create(ctx, probe, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 		if err == nil && got.GetAnnotations()[annotation] == "" {
-			err = errors.New("it is not recorded who makes a ConfigMap")
+			err = errors.New("the creator of a ConfigMap is not recorded")
 		}
 		return err
 	})
@@ -95,7 +95,7 @@ func tryRecord(t *testing.T, h *harvest) {
 		{"the annotation, with data", "made", `{"data":{"a":"3"},"metadata":{"annotations":{"kyverno.io/created-by":""}}}`, true},
 		{"its removal", "made", `{"metadata":{"annotations":{"kyverno.io/created-by":null}}}`, true},
 		{"the removal of all", "made", `{"metadata":{"annotations":null}}`, true},
-		{"what is older than the policy", "older", `{"data":{"a":"2"}}`, false},
+		{"an object older than the policy", "older", `{"data":{"a":"2"}}`, false},
 	} {
 		for name, by := range map[string]dynamic.Interface{"ann": h.ann, "bob": h.bob, "the administrator": h.admin(t)} {
 			if err := patch(by, row.name, row.patch); row.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), protected) {
@@ -115,8 +115,8 @@ func tryArch(t *testing.T, h *harvest) {
 		seedCase{reason: "the default", object: seedPod("nginx", "", ""), want: arch("arm64")},
 		seedCase{reason: "that of the namespace", object: seedPod("nginx", ", namespace: seeds-intel", ""), want: arch("amd64")},
 		seedCase{reason: "a namespace that is left out", object: seedPod("nginx", ", namespace: seeds-free", ""), without: none},
-		seedCase{reason: "a pod that says it", object: seedPod("nginx", "", ", nodeSelector: {kubernetes.io/arch: s390x}"), want: arch("s390x")},
-		seedCase{reason: "an affinity that says it", object: seedPod("nginx", "", fmt.Sprintf(affinity, "kubernetes.io/arch")), without: none},
+		seedCase{reason: "a pod with a node selector", object: seedPod("nginx", "", ", nodeSelector: {kubernetes.io/arch: s390x}"), want: arch("s390x")},
+		seedCase{reason: "a pod with an affinity", object: seedPod("nginx", "", fmt.Sprintf(affinity, "kubernetes.io/arch")), without: none},
 		seedCase{reason: "another affinity", object: seedPod("nginx", "", fmt.Sprintf(affinity, "zone")), want: arch("arm64")},
 		seedCase{reason: "of a DaemonSet", object: seedPod("nginx", ", ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: o, uid: u}]", ""), without: none},
 	)
@@ -274,8 +274,8 @@ func (h *harvest) awaitContainers(t *testing.T, selector string, pods, container
 	})
 }
 
-// tryRoleBinding: who makes a namespace gets the role admin in it, once the gateway
-// may bind it; who may do everything everywhere gets nothing.
+// tryRoleBinding: the creator of a namespace gets the role admin in it, once the gateway may
+// bind it; a cluster administrator gets nothing.
 func tryRoleBinding(t *testing.T, h *harvest) {
 	roles := h.client.RbacV1()
 	suffix := "-theirs"
@@ -284,11 +284,11 @@ func tryRoleBinding(t *testing.T, h *harvest) {
 	}
 	team, office := "seeds-team"+suffix, "seeds-office"+suffix
 	namespaced := func(name string) string { return "{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}" }
-	eventually(t, func(ctx context.Context) error { // the API server is told to ask
+	eventually(t, func(ctx context.Context) error { // until the webhooks match
 		probe := h.object(t, namespaced("seeds-probe"))
 		got, err := h.of(t, h.ann, probe).Create(ctx, probe, meta.CreateOptions{DryRun: []string{meta.DryRunAll}})
 		if err == nil && len(got.GetAnnotations()) == 0 {
-			err = errors.New("nobody records who makes a namespace")
+			err = errors.New("the creator of a namespace is not recorded")
 		}
 		return err
 	})
@@ -299,7 +299,7 @@ func tryRoleBinding(t *testing.T, h *harvest) {
 		if err == nil && !slices.ContainsFunc(lines, func(line map[string]any) bool {
 			return line["msg"] == "a generate or mutate-existing rule failed" && line["trigger"] == team && strings.Contains(fmt.Sprint(line["error"]), "forbidden")
 		}) {
-			err = errors.New("nobody says that the gateway may not make a role binding")
+			err = errors.New("no event reports that the gateway may not make a role binding")
 		}
 		return err
 	})

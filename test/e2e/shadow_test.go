@@ -12,13 +12,13 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // shadowed starts a gateway in shadow mode with a policy that enforces, and returns
 // where its decision log is when the API server asks it.
-func (s *scene) shadowed(t *testing.T, policy harbour.Policy) (log string) {
+func (s *scene) shadowed(t *testing.T, policy env.Policy) (log string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), "log")
 	c := gateway.Configuration{Mode: "shadow", Scan: gateway.Scan{Disabled: true}}
@@ -26,7 +26,7 @@ func (s *scene) shadowed(t *testing.T, policy harbour.Policy) (log string) {
 	s.endLead(t)
 	s.gateway = s.start(t, c, "POD_NAME=quaymaster-0")
 	must(t, s.gateway.Ready(t.Context()))
-	text, err := s.harbour.YAML(policy)
+	text, err := s.env.YAML(policy)
 	must(t, err)
 	s.put(t, text)
 	eventually(t, func(ctx context.Context) error {
@@ -39,7 +39,7 @@ func (s *scene) shadowed(t *testing.T, policy harbour.Policy) (log string) {
 				return nil
 			}
 		}
-		return errors.New("nobody asks the shadow about pods")
+		return errors.New("the shadow is not called for pods")
 	})
 	return filepath.Join(log, "quaymaster-0")
 }
@@ -56,7 +56,7 @@ func logLines(t *testing.T, log, name string) (found []*decisionlog.Decision) {
 	return found
 }
 
-// admittedAsItWas creates a pod that nobody may refuse, change or warn of.
+// admittedAsItWas creates a pod that must be admitted without a change or a warning.
 func (s *scene) admittedAsItWas(t *testing.T, name, image string) (uid string) {
 	t.Helper()
 	listening, said := s.heard(t)
@@ -69,21 +69,21 @@ func (s *scene) admittedAsItWas(t *testing.T, name, image string) (uid string) {
 		t.Errorf("%s became %v, %v", name, images(got), got.Annotations)
 	}
 	if warned := said(); warned != "" {
-		t.Errorf("%s: who made it is warned: %s", name, warned)
+		t.Errorf("%s: there is a warning: %s", name, warned)
 	}
 	return string(got.UID)
 }
 
 // TestShadow: in shadow mode a policy that enforces and fails closed stops and changes
-// nothing, also while the gateway is away, and what it would have said is recorded. The
-// twin enforces.
+// nothing, also while the gateway is away, and its would-be result is recorded. The twin
+// enforces.
 func TestShadow(t *testing.T) {
 	s := unguarded(t, "shadow")
 	reports := define(t, s.plane)
-	policy := harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"}
+	policy := env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, FailurePolicy: "Fail"}
 	log := s.shadowed(t, policy)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
 
 	uid := s.admittedAsItWas(t, "bare", bare.Name)
@@ -95,14 +95,14 @@ func TestShadow(t *testing.T) {
 		}
 		for _, d := range lines {
 			if !d.Shadow || !d.Allowed || d.Result != "deny" || len(d.Reasons) == 0 || d.Reasons[0].Code != "unsigned" {
-				t.Errorf("the decision log says %+v", d)
+				t.Errorf("the decision log has %+v", d)
 			}
 		}
 		return nil
 	})
 	for _, d := range logLines(t, log, "signed") {
 		if !d.Shadow || d.Result != "allow" {
-			t.Errorf("the decision log says of the signed one %+v", d)
+			t.Errorf("the decision log has for the signed one %+v", d)
 		}
 	}
 	samples, err := s.gateway.Metrics(t.Context())
@@ -126,7 +126,7 @@ func TestShadow(t *testing.T) {
 			return err
 		}
 		if len(r.Results) != 1 || r.Results[0].Result != "fail" || r.Results[0].Properties["process"] != "admission review in shadow" {
-			return fmt.Errorf("the report says %+v", r.Results)
+			return fmt.Errorf("the report has %+v", r.Results)
 		}
 		return nil
 	})
@@ -144,14 +144,14 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// TestModeLabel: where the gateway enforces, the label means nothing, so that nobody
-// takes a namespace out of it by a label.
+// TestModeLabel: where the gateway enforces, the label has no effect, so that it cannot
+// exempt a namespace.
 func TestModeLabel(t *testing.T) {
 	s := guard(t, "mode-label", gateway.Configuration{})
-	text, err := s.harbour.YAML(harbour.Policy{Name: s.namespace})
+	text, err := s.env.YAML(env.Policy{Name: s.namespace})
 	must(t, err)
 	s.put(t, text)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	for _, value := range []string{"shadow", "enforce", "off"} {
 		s.in(t, "mode-label-"+value, "quaymaster.dev/mode", value).awaitRefused(t, bare.Name, "[unsigned]")
 	}

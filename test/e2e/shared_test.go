@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
@@ -37,7 +37,7 @@ func TestSharedMemory(t *testing.T) {
 		c.SharedMemory.Address, c.SharedMemory.Timeout = address, "500ms" // on a busy machine
 	})
 	s.gateway = sharing[0]
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
 	for _, g := range append(strangers, sharing...) {
 		s.isEnforcing(t, g)
 	}
@@ -45,11 +45,11 @@ func TestSharedMemory(t *testing.T) {
 	second := func(replicas []*gateway.Gateway, name func(gatetest.Image) string) (first, then int) {
 		t.Helper()
 		built++
-		image, err := s.harbour.Signed("shop/cold", fmt.Sprint(built))
+		image, err := s.env.Signed("shop/cold", fmt.Sprint(built))
 		must(t, err)
 		var cost [2]int
 		for i, g := range replicas {
-			s.harbour.Registry.Reset()
+			s.env.Registry.Reset()
 			p := pod(fmt.Sprint("cold-", built), name(image))
 			endpoint := s.caller(t, g)
 			if p.Spec.Containers[0].Image == image.Name {
@@ -61,7 +61,7 @@ func TestSharedMemory(t *testing.T) {
 					t.Errorf("by digest: %s", said.Result.Message)
 				}
 			}
-			cost[i] = s.harbour.Registry.Count("")
+			cost[i] = s.env.Registry.Count("")
 		}
 		return cost[0], cost[1]
 	}
@@ -78,8 +78,8 @@ func TestSharedMemory(t *testing.T) {
 		t.Errorf("by digest: %d requests by the first replica and %d by the second, want none", first, then)
 	}
 
-	// What is denied is denied by either.
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	// Either replica denies an unsigned image.
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	for i, g := range sharing {
 		said, err := s.caller(t, g).ask(t.Context(), "/mutate", s.reviewOf(pod("bare", bare.Name), "ann"))
 		if err != nil || said.Allowed {
@@ -94,10 +94,10 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// isEnforcing waits until a gateway denies what is unsigned.
+// isEnforcing waits until a gateway denies an unsigned image.
 func (s *scene) isEnforcing(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
-	bare := s.harbour.Unsigned("probe/enforcing", "1.0")
+	bare := s.env.Unsigned("probe/enforcing", "1.0")
 	endpoint := s.caller(t, g)
 	eventually(t, func(ctx context.Context) error {
 		said, err := endpoint.ask(ctx, "/validate", s.reviewOf(pod("enforcing", bare.ByDigest()), "ann"))

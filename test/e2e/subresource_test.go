@@ -11,8 +11,8 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
 // deniedUpdates denies updates of subresources and, by a CEL rule, of an object that violated
@@ -39,7 +39,7 @@ spec:
 // of a subresource, or an update under a CEL rule.
 func TestDeniedUpdates(t *testing.T) {
 	s := guard(t, "denied-updates", gateway.Configuration{})
-	image := s.harbour.Unsigned("shop/bare", "1.0").Name
+	image := s.env.Unsigned("shop/bare", "1.0").Name
 	for _, name := range []string{"frozen-a", "free-a"} {
 		s.createUpdated(t, name, image)
 	}
@@ -71,7 +71,7 @@ func TestDeniedUpdates(t *testing.T) {
 	s.tryDeniedUpdates(t)
 }
 
-// createUpdated creates one object of each kind whose updates the policy denies.
+// createUpdated creates one object of each kind with updates that the policy denies.
 func (s *scene) createUpdated(t *testing.T, name, image string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
@@ -89,8 +89,8 @@ func (s *scene) createUpdated(t *testing.T, name, image string) {
 	must(t, err)
 }
 
-// tryDeniedUpdates: a rule on a subresource selects that subresource alone: what it protects
-// can be changed otherwise. The objects stay as they are.
+// tryDeniedUpdates: a rule on a subresource selects that subresource alone: the rest of the
+// object can be changed. The objects stay as they are.
 func (s *scene) tryDeniedUpdates(t *testing.T) {
 	merge, label := types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"blue"}}}`)
 	sets, pods := s.client.AppsV1().StatefulSets(s.namespace), s.client.CoreV1().Pods(s.namespace)
@@ -110,9 +110,9 @@ func (s *scene) tryDeniedUpdates(t *testing.T) {
 // may follow; a rule on Pod leaves the template as it is.
 func TestNamedControllers(t *testing.T) {
 	s := guard(t, "named-controllers", gateway.Configuration{})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	text, err := s.harbour.YAML(harbour.Policy{Name: "named-controllers", Kinds: []string{"Deployment"}, Namespaces: []string{s.namespace}})
+	text, err := s.env.YAML(env.Policy{Name: "named-controllers", Kinds: []string{"Deployment"}, Namespaces: []string{s.namespace}})
 	must(t, err)
 	s.put(t, text)
 	s.awaitReady(t, "named-controllers")
@@ -124,14 +124,14 @@ func TestNamedControllers(t *testing.T) {
 		}
 		return got.Spec.Template.Spec.Containers[0].Image, nil
 	}
-	if image, err := create("web", signed.Name); err != nil || image != harbour.Pinned(signed) {
-		t.Errorf("a signed image became %s (%v), want %s", image, err, harbour.Pinned(signed))
+	if image, err := create("web", signed.Name); err != nil || image != env.Pinned(signed) {
+		t.Errorf("a signed image became %s (%v), want %s", image, err, env.Pinned(signed))
 	}
-	_, err = create("bare", s.harbour.Unsigned("shop/bare", "1.0").Name)
+	_, err = create("bare", s.env.Unsigned("shop/bare", "1.0").Name)
 	denied(t, "a Deployment of an unsigned image", err, "unsigned")
 
 	// The same policy, which may not pin, denies the tag and accepts the digest.
-	text, err = s.harbour.YAML(harbour.Policy{
+	text, err = s.env.YAML(env.Policy{
 		Name: "named-controllers", Kinds: []string{"Deployment"}, Namespaces: []string{s.namespace}, Rule: map[string]any{"mutateDigest": false},
 	})
 	must(t, err)
@@ -142,7 +142,7 @@ func TestNamedControllers(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := create("web", harbour.Pinned(signed)); err != nil {
+	if _, err := create("web", env.Pinned(signed)); err != nil {
 		t.Errorf("the digest: %v", err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/docs"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
@@ -46,34 +46,34 @@ func (s *scene) reads(t *testing.T, name string, want float64) {
 	})
 }
 
-// TestTenants: one namespace's registries never answer, and it creates more than the
-// gateway may have at work. It takes three quarters, and the other one's pods, known and
-// new, start while none of the former's is answered. Those are told that nobody could
-// look, or whose turns are taken; never that an image is unsigned.
+// TestTenants: one namespace's registries never answer, and it creates more than the limit of
+// concurrent requests. It takes three quarters, and the other one's pods, known and new,
+// start while none of the former's is answered. Those get the result that they could not be
+// verified, or that the seats are taken; never that an image is unsigned.
 func TestTenants(t *testing.T) {
 	s := unguarded(t, "tenants-calm")
 	s.vacate(t)
 	c := gateway.Configuration{}
 	c.Limits.Requests = 16
-	var tarpits []*harbour.Harbour
-	patterns := []string{s.harbour.Registry.Host() + "/*"}
+	var tarpits []*env.Env
+	patterns := []string{s.env.Registry.Host() + "/*"}
 	for range 5 { // more hosts than share the requests to registries
-		tarpit := openHarbour(t, registrytest.Options{Faults: []registrytest.Fault{{Do: registrytest.Hang()}}})
+		tarpit := openEnv(t, registrytest.Options{Faults: []registrytest.Fault{{Do: registrytest.Hang()}}})
 		tarpits, patterns = append(tarpits, tarpit), append(patterns, tarpit.Registry.Host()+"/*")
 		c.PlainHTTP(tarpit.Registry.Host())
 	}
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
 	greedy := s.in(t, "tenants-greedy")
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, Images: patterns})
-	text, err := s.harbour.YAML(harbour.Policy{
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}, Images: patterns})
+	text, err := s.env.YAML(env.Policy{
 		Name: greedy.namespace, Namespaces: []string{greedy.namespace}, Images: patterns, Spec: map[string]any{"webhookTimeoutSeconds": 20},
 	})
 	must(t, err)
 	greedy.put(t, text)
-	known, err := s.harbour.Signed("calm/known", "1.0")
+	known, err := s.env.Signed("calm/known", "1.0")
 	must(t, err)
-	bare := s.harbour.Unsigned("calm/bare", "1.0")
+	bare := s.env.Unsigned("calm/bare", "1.0")
 	s.awaitGuard(t, greedy, bare.Name, true)
 	_, err = s.dryRun(t.Context(), pod("known", known.Name))
 	must(t, err)
@@ -108,10 +108,10 @@ func TestTenants(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		fresh, err := s.harbour.Signed("calm/fresh", fmt.Sprint(i))
+		fresh, err := s.env.Signed("calm/fresh", fmt.Sprint(i))
 		must(t, err)
 		got, err := s.dryRun(t.Context(), pod("fresh", fresh.Name))
-		if err != nil || images(got)[0] != harbour.Pinned(fresh) {
+		if err != nil || images(got)[0] != env.Pinned(fresh) {
 			t.Errorf("a new image: %v", err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestTenants(t *testing.T) {
 		}
 	}
 	if shares == 0 {
-		t.Error("nobody was told that the namespace has its share")
+		t.Error("there was no answer that the namespace has its share")
 	}
 	s.reads(t, "quaymaster_queue_working", 0)
 }
@@ -141,30 +141,30 @@ func TestTenants(t *testing.T) {
 func TestOwnPolicies(t *testing.T) {
 	s := guard(t, "own-policies", gateway.Configuration{})
 	own, other := s.in(t, "own-policies-team"), s.in(t, "own-policies-other")
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	foreign, err := s.harbour.SignedBy(s.harbour.Stranger, "shop/foreign", "1.0")
+	foreign, err := s.env.SignedBy(s.env.Stranger, "shop/foreign", "1.0")
 	must(t, err)
-	platform, err := s.harbour.YAML(harbour.Policy{Name: "platform", Namespaces: []string{own.namespace, other.namespace}})
+	platform, err := s.env.YAML(env.Policy{Name: "platform", Namespaces: []string{own.namespace, other.namespace}})
 	must(t, err)
 	s.put(t, platform)
-	s.awaitGuard(t, own, s.harbour.Unsigned("shop/bare", "1.0").Name, true)
+	s.awaitGuard(t, own, s.env.Unsigned("shop/bare", "1.0").Name, true)
 
-	trusting := *s.harbour // policies that it writes trust the stranger
-	trusting.Signer = s.harbour.Stranger
-	text, err := trusting.YAML(harbour.Policy{Name: "team"})
+	trusting := *s.env // policies that it writes trust the stranger
+	trusting.Signer = s.env.Stranger
+	text, err := trusting.YAML(env.Policy{Name: "team"})
 	must(t, err)
 	team := strings.Replace(strings.Replace(text, "kind: ClusterPolicy", "kind: Policy", 1), "name: team", "name: team\n  namespace: "+own.namespace, 1)
 	_, err = own.dryRun(t.Context(), pod("web", signed.Name))
 	must(t, err)
 	s.put(t, team)
 	_, err = own.dryRun(t.Context(), pod("foreign", foreign.Name))
-	denied(t, "what the team trusts and the platform does not", err, "wrong-key")
+	denied(t, "an image that the team trusts and the platform does not", err, "wrong-key")
 	if err == nil || !strings.Contains(err.Error(), "ClusterPolicy/platform") {
 		t.Errorf("the denial does not name the platform's policy: %v", err)
 	}
 	_, err = own.dryRun(t.Context(), pod("web", signed.Name))
-	denied(t, "what the platform trusts and the team does not", err, "wrong-key")
+	denied(t, "an image that the platform trusts and the team does not", err, "wrong-key")
 	if err == nil || !strings.Contains(err.Error(), "Policy/"+own.namespace+"/team") {
 		t.Errorf("the denial does not name the team's policy: %v", err)
 	}
@@ -184,18 +184,18 @@ func TestOwnPolicies(t *testing.T) {
 	}
 }
 
-// TestRegistrySaysSlowDown is the day on which a registry answers 429. What was proved
-// starts, new images are told when to try again, and the registry is hardly asked until
-// it answers as before, by itself.
-func TestRegistrySaysSlowDown(t *testing.T) {
+// TestRegistryReturns429: a registry answers 429. Verified images start, answers for new ones
+// have the time of the next attempt, and the registry is hardly called until it answers as
+// before, by itself.
+func TestRegistryReturns429(t *testing.T) {
 	s := unguarded(t, "slow-down")
 	s.vacate(t)
 	s.gateway = s.start(t, gateway.Configuration{Ages: gateway.Ages{Tag: "1ms", Fact: "1s", None: "1ms"}})
 	must(t, s.gateway.Ready(t.Context()))
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	proved, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	proved, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	later, err := s.harbour.Signed("shop/later", "1.0")
+	later, err := s.env.Signed("shop/later", "1.0")
 	must(t, err)
 	open, said := s.heard(t)
 	_, err = open.dryRun(t.Context(), pod("web", proved.Name))
@@ -204,22 +204,22 @@ func TestRegistrySaysSlowDown(t *testing.T) {
 		t.Fatalf("while the registry answers: %s", warned)
 	}
 
-	s.harbour.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(http.StatusTooManyRequests, "30")})
-	s.harbour.Registry.Reset()
+	s.env.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(http.StatusTooManyRequests, "30")})
+	s.env.Registry.Reset()
 	_, err = s.dryRun(t.Context(), pod("later", later.Name))
-	unable(t, "a new image", err)
+	unverified(t, "a new image", err)
 	if err != nil && (!strings.Contains(err.Error(), "HTTP 429") || !strings.Contains(err.Error(), "again")) {
 		t.Errorf("it does not say when to try again: %v", err)
 	}
-	first := s.harbour.Registry.Count("")
+	first := s.env.Registry.Count("")
 	for i := range 20 {
-		_, err = s.dryRun(t.Context(), pod("later", fmt.Sprintf("%s/shop/later-%d:1.0", s.harbour.Registry.Host(), i)))
-		unable(t, "another new image", err)
+		_, err = s.dryRun(t.Context(), pod("later", fmt.Sprintf("%s/shop/later-%d:1.0", s.env.Registry.Host(), i)))
+		unverified(t, "another new image", err)
 		if err != nil && !strings.Contains(err.Error(), "try again then") {
 			t.Errorf("it does not say when to try again: %v", err)
 		}
 	}
-	if n := s.harbour.Registry.Count(""); n != first || first > 2 {
+	if n := s.env.Registry.Count(""); n != first || first > 2 {
 		t.Errorf("the registry was asked %d times at first, %d times in all", first, n)
 	}
 	s.reads(t, "quaymaster_registries_limited", 1)
@@ -230,19 +230,19 @@ func TestRegistrySaysSlowDown(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if images(got)[0] != harbour.Pinned(proved) {
+		if images(got)[0] != env.Pinned(proved) {
 			t.Fatalf("pinned as %s", images(got)[0])
 		}
 		if !strings.Contains(said(), "[stale]") {
-			return fmt.Errorf("nobody was warned")
+			return fmt.Errorf("there was no warning")
 		}
 		return nil
 	})
 
-	s.harbour.Registry.SetFaults()
+	s.env.Registry.SetFaults()
 	eventually(t, func(ctx context.Context) error {
 		got, err := s.dryRun(ctx, pod("later", later.Name))
-		if err == nil && images(got)[0] != harbour.Pinned(later) {
+		if err == nil && images(got)[0] != env.Pinned(later) {
 			err = fmt.Errorf("pinned as %s", images(got)[0])
 		}
 		return err
@@ -257,8 +257,8 @@ func TestRegistrySaysSlowDown(t *testing.T) {
 	})
 }
 
-// slowDownPage runs what docs/rate-limits.md says to look at. There is no node here, so the
-// gateway is asked where it listens, and its log is a file.
+// slowDownPage runs the commands of docs/rate-limits.md. There is no node here, so the
+// gateway's own address is used, and its log is a file.
 func (s *scene) slowDownPage(t *testing.T) {
 	t.Helper()
 	checkout, err := peers.Checkout()
@@ -275,7 +275,7 @@ func (s *scene) slowDownPage(t *testing.T) {
 	must(t, docs.Shell{
 		Folder: folder,
 		Env:    []string{"HOME=" + folder, "PATH=" + os.Getenv("PATH"), "NO_PROXY=127.0.0.1"},
-		Names:  map[string]string{"registry.example": s.harbour.Registry.Host(), "localhost:8000": s.gateway.Configuration.Listen.Plain},
+		Names:  map[string]string{"registry.example": s.env.Registry.Host(), "localhost:8000": s.gateway.Configuration.Listen.Plain},
 		Calls: map[string]string{
 			"kubectl -n quaymaster port-forward deploy/quaymaster 8000 &":     "true &",
 			"kubectl -n quaymaster logs -l app.kubernetes.io/name=quaymaster": "cat gateway.log",

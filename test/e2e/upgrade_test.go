@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/balancer"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
 )
@@ -59,7 +59,7 @@ type side struct {
 }
 
 // TestUpgrade: the version before and this one serve together under load, with the same
-// shared memory and as peers, and back again: nothing wrong is admitted, and nothing that
+// shared cache and as peers, and back again: nothing wrong is admitted, and nothing that
 // is right refused.
 func TestUpgrade(t *testing.T) {
 	peers.Long(t)
@@ -91,10 +91,10 @@ func TestUpgrade(t *testing.T) {
 		u.replace(t, i, old)
 	}
 	s.gateway = u.running[0]
-	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	signed, err := s.harbour.Signed("shop/web", "1.0")
+	s.apply(t, env.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
+	signed, err := s.env.Signed("shop/web", "1.0")
 	must(t, err)
-	load := s.gather(t, signed.Name, s.harbour.Unsigned("shop/bare", "1.0").Name)
+	load := s.gather(t, signed.Name, s.env.Unsigned("shop/bare", "1.0").Name)
 	load.more(t)
 	for _, step := range []struct {
 		reason  string
@@ -131,15 +131,15 @@ func (u *side) replace(t *testing.T, i int, program string) {
 	must(t, u.running[i].Ready(t.Context()))
 }
 
-// proveApart has each replica decide about what the other one proved.
+// proveApart has each replica decide about images that the other one verified.
 func (u *side) proveApart(t *testing.T, reason string) {
 	t.Helper()
 	word := strings.ReplaceAll(reason, " ", "-")
 	for i, first := range u.running {
 		second := u.running[1-i]
-		image, err := u.harbour.Signed("shop/"+word, fmt.Sprint(i))
+		image, err := u.env.Signed("shop/"+word, fmt.Sprint(i))
 		must(t, err)
-		bare := u.harbour.Unsigned("shop/"+word+"-bare", fmt.Sprint(i))
+		bare := u.env.Unsigned("shop/"+word+"-bare", fmt.Sprint(i))
 		must(t, u.admitBetween(t.Context(), pod(fmt.Sprint("cold-", i), image.Name), u.caller(t, first), u.caller(t, second)))
 		for _, g := range u.running {
 			said, err := u.caller(t, g).ask(t.Context(), "/validate", u.reviewOf(pod("bare", bare.ByDigest()), "ann"))
@@ -151,60 +151,60 @@ func (u *side) proveApart(t *testing.T, reason string) {
 	}
 }
 
-// TestDryVerdicts: a version that starts says first which verdicts on what runs differ from
-// those that the one before reported, and becomes ready whatever it finds.
+// TestDryVerdicts: a new version first reports the verdicts on running workloads that differ
+// from those of the one before, and becomes ready whatever it finds.
 func TestDryVerdicts(t *testing.T) {
 	client := define(t, plane(t))
 	s := unguarded(t, "dry")
 	s.endLead(t)
-	bare := s.harbour.Unsigned("shop/bare", "1.0")
+	bare := s.env.Unsigned("shop/bare", "1.0")
 	lone, err := s.create(t, pod("lone", bare.Name))
 	must(t, err)
 	c := gateway.Configuration{}
 	c.Scan.Interval = "1h"
 	s.gateway = s.start(t, c)
 	must(t, s.gateway.Ready(t.Context()))
-	policy := harbour.Policy{Name: "dry-signed", Namespaces: []string{s.namespace}}
+	policy := env.Policy{Name: "dry-signed", Namespaces: []string{s.namespace}}
 	s.enforce(t, policy)
-	s.says(t, client, lone, map[string]string{"dry-signed": "fail background scan"})
+	s.awaitResults(t, client, lone, map[string]string{"dry-signed": "fail background scan"})
 
 	t.Run("nothing differs", func(t *testing.T) {
 		said := s.startDry(t, c, "")
-		if !strings.Contains(said, " 0 verdicts differ") || strings.Contains(said, "->") {
-			t.Errorf("it says %q", said)
+		if !strings.Contains(said, " changed verdicts: 0,") || strings.Contains(said, "->") {
+			t.Errorf("it wrote %q", said)
 		}
 	})
-	t.Run("what passes now is told", func(t *testing.T) {
+	t.Run("new passes are reported", func(t *testing.T) {
 		other := policy
-		other.Images = []string{s.harbour.Registry.Host() + "/other/*"}
-		text, err := s.harbour.YAML(other)
+		other.Images = []string{s.env.Registry.Host() + "/other/*"}
+		text, err := s.env.YAML(other)
 		must(t, err, s.plane.ApplyYAML(t.Context(), text))
 		more := policy
 		more.Name = "dry-new"
-		text, err = s.harbour.YAML(more)
+		text, err = s.env.YAML(more)
 		must(t, err, s.plane.ApplyYAML(t.Context(), text))
 		policies := s.policies(t)
 		t.Cleanup(func() { _ = policies.Delete(context.WithoutCancel(t.Context()), "dry-new", meta.DeleteOptions{}) })
 		said := s.startDry(t, c, "")
 		if !strings.Contains(said, "Pod dry/lone, container c0: ClusterPolicy/dry-new, rule ") || !strings.Contains(said, "pass -> fail, denied [unsigned]") {
-			t.Errorf("it says %q", said)
+			t.Errorf("it wrote %q", said)
 		}
 	})
 	t.Run("it does not wait for ever", func(t *testing.T) {
-		text, err := s.harbour.YAML(policy) // which speaks of the pod again
+		text, err := s.env.YAML(policy) // which matches the pod again
 		must(t, err, s.plane.ApplyYAML(t.Context(), text))
-		s.harbour.Registry.SetFaults(registrytest.Fault{Do: registrytest.Hang()})
-		defer s.harbour.Registry.SetFaults()
+		s.env.Registry.SetFaults(registrytest.Fault{Do: registrytest.Hang()})
+		defer s.env.Registry.SetFaults()
 		began := time.Now()
 		said := s.startDry(t, c, "=1s")
-		if !strings.Contains(said, "the time of 1s was up") {
-			t.Errorf("it says %q after %s", said, time.Since(began))
+		if !strings.Contains(said, "the limit of 1s was reached") {
+			t.Errorf("it wrote %q after %s", said, time.Since(began))
 		}
 	})
 }
 
-// startDry starts a replica with --dry-verdicts in place of the scene's, and returns what it
-// wrote before it was ready.
+// startDry starts a replica with --dry-verdicts in place of the scene's, and returns the text
+// that it wrote before it was ready.
 func (s *scene) startDry(t *testing.T, c gateway.Configuration, within string) string {
 	t.Helper()
 	s.gateway.Kill()
@@ -213,8 +213,8 @@ func (s *scene) startDry(t *testing.T, c gateway.Configuration, within string) s
 	folder := t.TempDir()
 	c.Kubernetes.Kubeconfig = filepath.Join(folder, "kubeconfig")
 	must(t, controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, s.identity))
-	c.PlainHTTP(s.harbour.Registry.Host())
-	c.Roles = []string{"admission"} // it does not scan, and reports say what they did
+	c.PlainHTTP(s.env.Registry.Host())
+	c.Roles = []string{"admission"} // it does not scan, and reports stay as they are
 	g, err := gateway.Start(t.Context(), gateway.Options{Program: binary, Folder: folder, Configuration: c, Args: []string{"--dry-verdicts" + within}})
 	must(t, err)
 	defer g.Kill()

@@ -2,6 +2,6 @@
 //
 // short.sh is what "make fuzz-short" has go test run in place of test binaries: each
 // target for a bounded number of inputs, without instrumentation, so that the binaries
-// are built from what the unit tests are. "make fuzz" looks for longer, and is led by
+// are built from the same packages as the unit tests. "make fuzz" runs longer, and is led by
 // coverage.
 package fuzz

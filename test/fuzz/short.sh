@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every fuzz target of one test binary for a short while; go test -exec calls it as
 # "short.sh BINARY FLAGS..." in the package's folder. FUZZCOUNT is how many inputs each
-# target tries. A count and no time: what is tried is the same on a slow machine, and a
+# target tries. A count and no time: the number of inputs is the same on a slow machine, and a
 # deadline is no failure.
 set -eu
 
@@ -12,7 +12,7 @@ if [ -z "$targets" ]; then
   echo "no fuzz target in $binary: go test -exec is to be given packages that have one" >&2
   exit 1
 fi
-found=$(mktemp -d) # what is new and passes is not kept: a long run is for that
+found=$(mktemp -d) # new inputs that pass are not kept: a long run is for that
 trap 'rm -rf "$found"' EXIT
 for target in $targets; do
   # "$@" is what go test passes on: the last of a flag given twice counts.

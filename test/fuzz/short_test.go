@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// target is a package whose one fuzz target fails for inputs of some length.
+// target is a package with one fuzz target, which fails for inputs of some length.
 func target(condition string) string {
 	return "package a\n\nimport \"testing\"\n\nfunc FuzzLength(f *testing.F) {\n\tf.Add(\"seed\")\n" +
 		"\tf.Fuzz(func(t *testing.T, text string) {\n\t\tif " + condition + " {\n\t\t\tt.Error(\"too long\")\n\t\t}\n\t})\n}\n"
@@ -28,7 +28,7 @@ func TestShort(t *testing.T) {
 	holds := target("len(text) > 1<<30")
 	for _, row := range []struct{ reason, test, want string }{
 		{"a target that holds", holds, ""},
-		{"a target that fails for what is made up", target(`text != "seed"`), "is replayed by: cd "},
+		{"a target that fails for generated inputs", target(`text != "seed"`), "is replayed by: cd "},
 		{"a target that fails for its seed", target("true"), "FuzzLength fails"},
 		{"a test that fails, and is not wanted", beside(holds), ""},
 		{"no target", "package a\n\nimport \"testing\"\n\nfunc TestNothing(*testing.T) {}\n", "no fuzz target"},

@@ -69,7 +69,7 @@ func (p *Package) mutants() []*Mutant {
 }
 
 // rounds is how often a package is compiled until all that is left of it compiles. The
-// compiler tells all that is wrong with types at once, and the rest at the next round.
+// compiler reports all type errors at once, and the others in the next round.
 const rounds = 5
 
 // compile builds the test binary of a package, this one or one that imports it, with all
@@ -95,7 +95,7 @@ func (p *Package) compile(ctx context.Context, folder, tests string) (string, er
 	return "", errors.New("mutants of " + p.Path + " that do not compile, after having left out some again and again")
 }
 
-// overlay writes the mutated files, and what tells the go command of them.
+// overlay writes the mutated files, and the go command's list of them.
 func (p *Package) overlay(folder string) (string, map[string][]lines, error) {
 	replaced := map[string]string{}
 	places := map[string][]lines{}
@@ -123,7 +123,7 @@ func (p *Package) overlay(folder string) (string, map[string][]lines, error) {
 	return overlay, places, os.WriteFile(overlay, text, 0o600)
 }
 
-// blame finds the mutants that the compiler complains of. It tells whether there were any.
+// blame finds the mutants in the compiler's errors. It reports whether there were any.
 func (p *Package) blame(said string, places map[string][]lines) bool {
 	complaint := regexp.MustCompile(`(?m)^(?:.*/)?([^/\s]+\.go):(\d+):\d+: `)
 	found := false

@@ -9,6 +9,6 @@
 // own in its form, for what decides here is mostly an if that returns, and ooze takes none
 // of those away. The way the tests are run is our own, too: all mutants of a package are
 // compiled into one test binary, each function with its changed bodies beside the right
-// one, and the environment says which of them is alive. Building a binary for each of
+// one, and the environment selects the one that is alive. Building a binary for each of
 // them, as ooze does, takes a hundred times as long.
 package mutants

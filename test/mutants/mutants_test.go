@@ -81,13 +81,13 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	if Check("large", Limit+1, known) == nil {
-		t.Error("what is too large was let in")
+		t.Error("a size above the limit was accepted")
 	}
 }
 
 func TestForeign(t *testing.T) {
 	if !Foreign("foreign one") || Foreign("ours") {
-		t.Error("foreign is what says so")
+		t.Error("foreign names have the prefix")
 	}
 }
 `
@@ -96,13 +96,13 @@ func TestForeign(t *testing.T) {
 const whole = `
 func TestRest(t *testing.T) {
 	if Check("as much as may be", Limit, nil) != nil {
-		t.Error("what is not too large was kept out")
+		t.Error("a size within the limit was refused")
 	}
 	if Check(".", 1, nil) == nil {
 		t.Error("a dot was let in")
 	}
 	if Check("foreign", 1, nil) == nil {
-		t.Error("what is foreign was let in")
+		t.Error("a foreign name was accepted")
 	}
 }
 `
@@ -157,7 +157,7 @@ import (
 
 func TestForeign(t *testing.T) {
 	if !guarded.Foreign("foreign one") || guarded.Foreign("ours") {
-		t.Error("foreign is what says so")
+		t.Error("foreign names have the prefix")
 	}
 }
 `)

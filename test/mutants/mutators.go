@@ -13,8 +13,8 @@ import (
 	"github.com/gtramontina/ooze/viruses/comparisoninvert"
 )
 
-// mutators returns what changes a file's checks. They are made anew for each file, as some
-// remember which nodes they have seen; every node must come after what it stands in.
+// mutators returns the changes for a file's checks. They are made anew for each file, as some
+// record the nodes that they have seen; every node must come after its parent.
 func mutators() []viruses.Virus {
 	return []viruses.Virus{
 		comparison.New(), comparisoninvert.New(),
@@ -37,7 +37,7 @@ func (n never) Incubate(node ast.Node) []*viruses.Infection {
 	return found
 }
 
-// inverted turns round what is no comparison: ok, !ok, f(x).
+// inverted negates a condition that is no comparison: ok, !ok, f(x).
 type inverted struct{ clauses map[*ast.CaseClause]bool }
 
 // Incubate implements viruses.Virus.
@@ -192,7 +192,7 @@ func logical(node ast.Node) (*ast.BinaryExpr, bool) {
 	return logic, ok && (logic.Op == token.LAND || logic.Op == token.LOR)
 }
 
-// single tells whether an expression is neither a comparison nor made of several.
+// single reports whether an expression is neither a comparison nor made of several.
 func single(x ast.Expr) bool {
 	_, several := ast.Unparen(x).(*ast.BinaryExpr)
 	return !several
@@ -216,7 +216,7 @@ func replace(name string, place *ast.Expr, other ast.Expr) *viruses.Infection {
 	return viruses.NewInfection(name+" "+text(was), func() { *place = other }, func() { *place = was })
 }
 
-// describe says what an infection changes. Ours say it by their names; ooze's are seen in
+// describe names the change of an infection. Ours have it in their names; ooze's are seen in
 // the comparison itself.
 func describe(infection *viruses.Infection, node ast.Node) string {
 	compared, ok := node.(*ast.BinaryExpr)

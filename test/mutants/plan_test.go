@@ -14,7 +14,7 @@ import (
 // trees hold what decides.
 func trees() []string { return []string{"attest", "gate", "image", "policy", "registry", "verify"} }
 
-// TestPlanIsWhole: a package is mutated, or it is said why not; and a list of survivors
+// TestPlanIsWhole: a package is mutated, or it has a reason why not; and a list of survivors
 // belongs to a package that is mutated, with a reason for each.
 func TestPlanIsWhole(t *testing.T) {
 	checkout, err := peers.Checkout()
@@ -77,7 +77,7 @@ func packages(t *testing.T, checkout string) []string {
 	return found
 }
 
-// lists refuses lists of packages that nobody mutates.
+// lists refuses lists of packages that are not mutated.
 func lists(t *testing.T, plan mutants.Plan) {
 	t.Helper()
 	err := filepath.WalkDir("survivors", func(path string, entry fs.DirEntry, err error) error {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Result says what became of the mutants of a package.
+// Result has the result of each mutant of a package.
 type Result struct {
 	// Tried are those that compile; Killed made a test fail, TimedOut made the tests take
 	// far longer than without them, which fails too.

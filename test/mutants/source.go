@@ -13,7 +13,7 @@ import (
 
 // Mutant is one change of one check.
 type Mutant struct {
-	// Name says which: the file, the function, the line and what is changed in it. It
+	// Name identifies it: the file, the function, the line and its change. It
 	// has no number of a line, so that it stays the same when others are written above.
 	Name string
 
@@ -41,8 +41,8 @@ type source struct {
 	units []*unit
 }
 
-// parse reads a file and finds its mutants. Numbers are counted on from what the counter
-// says.
+// parse reads a file and finds its mutants. Numbers continue from the
+// counter's.
 func parse(path string, text []byte, count *counter) (*source, error) {
 	s := &source{path: path, text: text, set: token.NewFileSet()}
 	file, err := parser.ParseFile(s.set, path, text, parser.SkipObjectResolution)
@@ -67,7 +67,7 @@ func parse(path string, text []byte, count *counter) (*source, error) {
 	return s, nil
 }
 
-// counter numbers the units and mutants of a package, and tells apart mutants of one name.
+// counter numbers the units and mutants of a package, and distinguishes mutants of one name.
 type counter struct {
 	units, mutants int
 	names          map[string]int
@@ -132,13 +132,13 @@ func called(function *ast.FuncDecl) string {
 	return "(" + text(function.Recv.List[0].Type) + ")." + function.Name.Name
 }
 
-// The names of what is compiled into a mutated package.
+// The names of the code that is compiled into a mutated package.
 const (
 	alive   = "mutantAlive"
 	entered = "mutantEntered"
 )
 
-// lines are where the body of a mutant stands in what is compiled.
+// lines are the position of a mutant's body in the compiled file.
 type lines struct {
 	first, last int
 	mutant      *Mutant
@@ -184,8 +184,8 @@ func (u *unit) call(body string) string {
 	return "return " + text(signature) + " " + body + "()"
 }
 
-// selector is what a mutated package is told by which mutant is alive, and tells in which
-// functions it has been.
+// selector lets a mutated package read which mutant is alive, and write which
+// functions were entered.
 const selector = `package %s
 
 import (

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Plan says which packages are mutated, and which are not.
+// Plan lists the packages that are mutated, and those that are not.
 type Plan struct {
-	// Packages are those whose survivors are all listed.
+	// Packages are those with a complete list of survivors.
 	Packages []Chosen `json:"packages"`
-	// Later are those whose survivors nobody has looked at; they are mutated if they are
+	// Later are those without a review of their survivors; they are mutated if they are
 	// asked for by name.
 	Later   []Chosen `json:"later"`
 	LeftOut []struct {
@@ -27,7 +27,7 @@ type Plan struct {
 // Chosen is a package that is mutated.
 type Chosen struct {
 	Path string `json:"path"`
-	// Tests are packages that import it, whose tests are run if its own do not mind.
+	// Tests are packages that import it; their tests are run if its own pass.
 	Tests []string `json:"tests,omitempty"`
 	// Files are those that are mutated; none means all of them.
 	Files []string `json:"files,omitempty"`
@@ -102,8 +102,8 @@ func read(file string, into any) error {
 	return nil
 }
 
-// Compare says where the list and what survived differ: a mutant without a reason, and a
-// reason without a mutant, which was killed or is no more.
+// Compare lists the differences between the list and the survivors: a mutant without a reason,
+// and a reason without a mutant, which was killed or no longer exists.
 func (s Survivors) Compare(survived []string) []string {
 	var problems []string
 	listed := map[string]bool{}

@@ -70,7 +70,7 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	if all, err := plan.Select(); err != nil || len(all) != 3 {
-		t.Errorf("without a pattern: got %v, %v, want all but what is for later", all, err)
+		t.Errorf("without a pattern: got %v, %v, want all but the later ones", all, err)
 	}
 }
 

@@ -5,7 +5,7 @@
 // tree. The versions are pinned under test/tools, one module per project,
 // because their dependencies do not get along. What a program shares with this project has
 // this project's version, so that it is compiled once (make align), but for the modules that
-// decide what the program answers.
+// decide the program's answers.
 package peers
 
 import (
@@ -96,7 +96,7 @@ func home(name string) string {
 }
 
 // Build returns the path of a program. If it has not been built yet it builds
-// it, which takes from five seconds to three minutes, and says so on standard
+// it, which takes from five seconds to three minutes, and is reported on standard
 // error; tests that want it meanwhile wait, also those of other processes.
 func Build(ctx context.Context, name string) (string, error) {
 	t, err := find(name)
@@ -184,7 +184,7 @@ func mainPackage(module *modfile.File, name string) (string, error) {
 	return "", fmt.Errorf("go.mod: %d tool directives, and none for %s", len(module.Tool), name)
 }
 
-// versionFlags are what the release scripts of Kubernetes give the linker: without
+// versionFlags are the linker flags of Kubernetes' release scripts: without
 // them the programs take themselves for v0.0.0-master.
 func versionFlags(version string) string {
 	const variable = " -X k8s.io/component-base/version."
@@ -192,7 +192,7 @@ func versionFlags(version string) string {
 	return variable + "gitVersion=" + version + variable + "gitMajor=" + numbers[0] + variable + "gitMinor=" + numbers[1]
 }
 
-// helmFlags are what the release scripts of Helm 3 give the linker: without them it renders
+// helmFlags are the linker flags of Helm 3's release scripts: without them it renders
 // for Kubernetes 1.20.
 func helmFlags(version string, module *modfile.File) string {
 	const packages = " -X helm.sh/helm/v3/"
@@ -243,8 +243,8 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	unfinished := program + ".unfinished"
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", t.tags, "-ldflags", t.flags, "-o", unfinished, t.path)
 	build.Dir = t.folder
-	// The toolchain of this process, not an older one that a module allows: what is compiled
-	// already was compiled by it. The compiler needs no collector below the limit of memory.
+	// The toolchain of this process, not an older one that a module allows: the build cache
+	// is of this one. The compiler needs no collector below the limit of memory.
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0",
 		"GOTOOLCHAIN="+strings.Fields(runtime.Version())[0], "GOGC=off", "GOMEMLIMIT=4GiB")
 	if output, err := build.CombinedOutput(); err != nil {
@@ -257,8 +257,8 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	return program, nil
 }
 
-// Folder returns a folder of the user's cache, the same one each time, for what is made once
-// and used by many runs. Nobody else has it until unlock.
+// Folder returns a folder of the user's cache, the same one each time, for files that are made
+// once and used by many runs. It is locked for other processes until unlock.
 func Folder(ctx context.Context, name string) (folder string, unlock func(), err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -296,7 +296,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		}
 		return func() { _ = file.Close() }, nil
 	case <-ctx.Done():
-		go func() { // once the lock comes, nobody wants it any more
+		go func() { // once the lock comes, it is not needed any more
 			err := <-held
 			_ = errors.Join(err, file.Close())
 		}()

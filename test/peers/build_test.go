@@ -40,8 +40,8 @@ func TestProgramsArePinned(t *testing.T) {
 	}
 }
 
-// TestProgramsOfOneModule: each is built from its own package, and says which
-// Kubernetes it is.
+// TestProgramsOfOneModule: each is built from its own package, and has its
+// Kubernetes version.
 func TestProgramsOfOneModule(t *testing.T) {
 	for _, name := range []string{KubeAPIServer, KubeControllerManager, Kubectl} {
 		tool, err := find(name)
@@ -53,15 +53,15 @@ func TestProgramsOfOneModule(t *testing.T) {
 		}
 		for _, want := range []string{"gitVersion=v1.37.2", "gitMajor=1", "gitMinor=37"} {
 			if !slices.ContainsFunc(strings.Fields(tool.flags), func(flag string) bool { return strings.HasSuffix(flag, "."+want) }) {
-				t.Errorf("%s: the linker is not told %s: %s", name, want, tool.flags)
+				t.Errorf("%s: the linker flags lack %s: %s", name, want, tool.flags)
 			}
 		}
 	}
 	if tool, err := find(OldestKubeAPIServer); err != nil || !strings.Contains(tool.flags, ".gitVersion=v1.30.14") {
-		t.Errorf("the linker is not told which Kubernetes is the oldest: %+v, %v", tool, err)
+		t.Errorf("the linker flags lack the oldest Kubernetes version: %+v, %v", tool, err)
 	}
 	if tool, err := find(Helm3); err != nil || !strings.HasSuffix(tool.flags, ".k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=30") {
-		t.Errorf("the linker is not told for which Kubernetes Helm 3 renders: %+v, %v", tool, err)
+		t.Errorf("the linker flags lack the Kubernetes version of Helm 3: %+v, %v", tool, err)
 	}
 	if tool, err := find(Etcd); err != nil || tool.flags != "-s -w" {
 		t.Errorf("etcd is built with the flags of another project: %+v, %v", tool, err)

@@ -22,7 +22,7 @@ const (
 const definitionsFolder = "definitions"
 
 // Module returns the folder of a module's files, as its authors released them, at the version
-// that is pinned. It is downloaded once, a few megabytes, without what it depends on.
+// that is pinned. It is downloaded once, a few megabytes, without its dependencies.
 func Module(ctx context.Context, path string) (string, error) {
 	root, err := tools()
 	if err != nil {

@@ -58,7 +58,7 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// start runs a server until the test ends, and shows what it said if the test
+// start runs a server until the test ends, and shows its output if the test
 // failed.
 func start(t testing.TB, command *exec.Cmd) {
 	t.Helper()
@@ -71,7 +71,7 @@ func start(t testing.TB, command *exec.Cmd) {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 		if t.Failed() {
-			t.Logf("%s said:\n%s", filepath.Base(command.Path), said)
+			t.Logf("output of %s:\n%s", filepath.Base(command.Path), said)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func await(t testing.TB, url string) {
 	}
 }
 
-// freeHost returns a loopback address that nobody listens at.
+// freeHost returns a loopback address without a listener.
 func freeHost(t testing.TB) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

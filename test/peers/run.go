@@ -61,8 +61,8 @@ func BuildQuaymaster(ctx context.Context, file string) error {
 	return nil
 }
 
-// buildOwn links the program once for all that want it, since go build leaves alone what is
-// up to date, and puts it into place: the next build makes another file of that name.
+// buildOwn links the program once for all callers, since go build leaves an up-to-date file
+// alone, and puts it into place: the next build makes another file of that name.
 func buildOwn(ctx context.Context, checkout, file string) error {
 	id := sha256.Sum256([]byte(checkout))
 	folder, unlock, err := Folder(ctx, "quaymaster-"+hex.EncodeToString(id[:6]))
@@ -89,8 +89,8 @@ func compile(ctx context.Context, checkout, file string) error {
 	return nil
 }
 
-// Checkout returns the folder of the product's module, in whose tree the test
-// runs.
+// Checkout returns the folder of the product's module, above the test's working
+// directory.
 func Checkout() (string, error) {
 	folder, err := tools()
 	if err != nil {
@@ -108,7 +108,7 @@ func at(t testing.TB, path string) *Program {
 		"PATH=" + os.Getenv("PATH"),
 		"COSIGN_PASSWORD=",
 		"COSIGN_YES=true",
-		// Loopback needs no proxy; whoever wants more fails at once.
+		// Loopback needs no proxy; other connections fail at once.
 		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1",
 		"NO_COLOR=1",
 	}}
@@ -119,7 +119,7 @@ func (p *Program) With(env ...string) *Program {
 	return &Program{Path: p.Path, Folder: p.Folder, Env: append(slices.Clone(p.Env), env...)}
 }
 
-// Run runs the program and returns what it said, on both outputs.
+// Run runs the program and returns both of its outputs.
 func (p *Program) Run(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()

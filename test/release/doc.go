@@ -1,4 +1,4 @@
-// Package release asks: does a release verify itself before anybody can find it?
+// Package release asks: does a release verify itself before it is published?
 //
 // The scripts of deploy/release run as the workflow runs them: real cosign, real
 // helm, a real registry, our own program, and a key in the place of GitHub's

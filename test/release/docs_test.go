@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// follows does what docs/release.md tells whoever uses a release: with the key in the
+// follows runs the commands of docs/release.md for users of a release: with the key in the
 // place of the workflow's identity, and the local registry in that of the public one.
 func (y *yard) follows(t *testing.T) {
 	script := y.page(t)
@@ -37,7 +37,7 @@ func (y *yard) follows(t *testing.T) {
 		return string(output), err
 	}
 	if said, err := run(script); err != nil {
-		t.Errorf("what the page says does not work: %v\n%s\n%s", err, script, said)
+		t.Errorf("the page's commands fail: %v\n%s\n%s", err, script, said)
 	}
 	for reason, spoilt := range map[string]string{
 		"another signer":           strings.ReplaceAll(script, "signer.pub", "stranger.pub"),

@@ -131,7 +131,7 @@ func (y *yard) must(t *testing.T, name string, args ...string) string {
 	return output
 }
 
-// serve puts something before the registry that can change what it answers.
+// serve is a proxy of the registry that can change its answers.
 func (y *yard) serve(t *testing.T, registry string) (host string) {
 	t.Helper()
 	server := httptest.NewServer(&httputil.ReverseProxy{

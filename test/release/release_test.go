@@ -35,7 +35,7 @@ func TestRelease(t *testing.T) {
 	if len(names) != 3 || !strings.HasPrefix(names[0], "quaymaster "+y.host+"/quay/quaymaster@sha256:") || !strings.HasPrefix(names[2], "chart "+y.host+"/quay/charts/quaymaster@sha256:") {
 		t.Fatalf("pushed:\n%s", pushed)
 	}
-	y.refuses(t, "nobody signed it yet", nil)
+	y.refuses(t, "it is not signed yet", nil)
 	y.must(t, "publish.sh", "sign")
 	y.checkChecksums(t)
 	for _, row := range []struct {
@@ -232,7 +232,7 @@ func (y *yard) runs(t *testing.T) {
 		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	}
 	if output, err := command.CombinedOutput(); err != nil || string(output) != "quaymaster "+version+"\n" {
-		t.Errorf("it said %q, %v", output, err)
+		t.Errorf("got %q, %v", output, err)
 	}
 }
 

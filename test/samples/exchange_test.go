@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// exchange is what stands in place of what a policy names and nobody here has.
+// exchange has the replacements for values of a policy that are not available here.
 type exchange struct {
 	registry    string // in place of every registry's host
 	issuer      string // in place of every issuer of identities
@@ -46,8 +46,8 @@ func write(t testing.TB, file string, documents []map[string]any) {
 	check(t, os.WriteFile(file, text, 0o600))
 }
 
-// apply returns the tree with everything exchanged; name is what the tree is
-// called in its parent.
+// apply returns the tree with everything exchanged; name is the tree's key
+// in its parent.
 func (x *exchange) apply(name string, tree any) any {
 	switch tree := tree.(type) {
 	case map[string]any:
@@ -68,7 +68,7 @@ func (x *exchange) apply(name string, tree any) any {
 	return tree
 }
 
-// text exchanges what a text says, by its form and by what it is called.
+// text exchanges a text, by its form and by its key.
 func (x *exchange) text(name, text string) string {
 	switch {
 	case strings.Contains(text, "-----BEGIN PUBLIC KEY-----"):

@@ -35,7 +35,7 @@ func released() []trial {
 	return (&trials{repository: "app/web", object: pod}).
 		accept("signed by the key and the workflow", key, flow, builds, scanned).
 		accept("signed by the key and the vault, in bundles", key.bundled(), vaulted.bundled(), builds.bundled(), scanned).
-		accept("signed by all, beside what somebody else says", key, flow, vaulted, signed(strangers), builds, scanned, unsigned).
+		accept("signed by all, with evidence by another key", key, flow, vaulted, signed(strangers), builds, scanned, unsigned).
 		refuse("not signed", "unsigned", builds, scanned).
 		refuse("signed by the key alone", "too-few-signers", key, builds, scanned).
 		refuse("signed by the key for another stage, and the workflow", "too-few-signers", signed(us).annotated("stage=test"), flow, builds, scanned).
@@ -46,7 +46,7 @@ func released() []trial {
 		refuse("without provenance", "no-attestation", key, flow, scanned).
 		refuse("built elsewhere", "condition-failed", key, flow, built("https://elsewhere.example/1"), scanned).
 		refuse("with a critical finding", "condition-failed", key, flow, builds, attached(us, scan, critical)).
-		refuse("scanned by somebody else", "untrusted-chain", key, flow, builds, attached(strangers, scan, clean)).
+		refuse("scanned by another key", "untrusted-chain", key, flow, builds, attached(strangers, scan, clean)).
 		refuse("with a scan that is not signed", "no-attestation", key, flow, builds, attached(nobody, scan, clean)).
 		add(trial{reason: "not signed, and left out", repository: "app/tools", answer: allow, code: "skipped"}).
 		add(trial{reason: "not signed, and of no application", repository: "lib/app", answer: unchecked, code: "no-policy"}).list
@@ -75,10 +75,10 @@ func reviewed() []trial {
 		refuse("signed by the workflow at another issuer", "wrong-identity", signed(who{name: mainRelease, issuer: machines}), review, bill).also("wrong-key").
 		refuse("signed by the workflow, and in no log", "no-log-entry", signed(by).withoutLog(), review, bill).also("wrong-key").
 		refuse("not reviewed", "no-attestation", signed(by), bill).saying("nobody reviewed the image").
-		refuse("reviewed by somebody else", "wrong-identity", signed(by), approved(workflow(foreign), 2), bill).saying("nobody reviewed the image").
+		refuse("reviewed by another identity", "wrong-identity", signed(by), approved(workflow(foreign), 2), bill).saying("nobody reviewed the image").
 		refuse("approved by one", "condition-failed", signed(by), approved(by, 1), bill).saying("fewer than two approved").
 		refuse("without a bill of materials", "no-attestation", signed(by), review).saying("nobody knows what is in the image").
-		refuse("with somebody else's bill of materials", "untrusted-chain", signed(by), review, contents(strangers, "zlib")).
+		refuse("with a bill of materials by another key", "untrusted-chain", signed(by), review, contents(strangers, "zlib")).
 		refuse("with the wrong component", "condition-failed", signed(by), review, contents(us, "left-pad")).saying("left-pad is in the image").
 		of(plainPod).leave("not signed, and not of production").list
 }

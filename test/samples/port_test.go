@@ -24,8 +24,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers/sigstore"
 )
 
-// The keys in files: of the one that policies believe, of the second that one
-// asks for beside it, and of one whom nobody believes.
+// The keys in files: the one that policies trust, the second that one
+// requires next to it, and one that is not trusted.
 const (
 	signer   = "signer"
 	second   = "second"
@@ -47,7 +47,7 @@ ci-issuer-metadata:
   forge: {subject-alternative-name-template: "{{ .name }}"}
 `
 
-// port is a registry, those who sign for it, and the program that judges.
+// port is a registry, its signers, and the program that judges.
 type port struct {
 	exchange
 	cosign2, cosign3, ours *peers.Program
@@ -113,8 +113,8 @@ func (p *port) publicPEM(t testing.TB, key string) string {
 // pushed is an image under both of its names.
 type pushed struct{ byTag, byDigest string }
 
-// load returns an image with a tag of its own, of which the proofs say what they
-// say. What several trials ask for is made once.
+// load returns an image with a tag of its own and the given proofs. An image for
+// several trials is made once.
 func (p *port) load(t testing.TB, repository string, proofs []proof) pushed {
 	t.Helper()
 	key := fmt.Sprintf("%s %#v", repository, proofs)
@@ -131,7 +131,7 @@ func (p *port) load(t testing.TB, repository string, proofs []proof) pushed {
 	return image
 }
 
-// make pushes an image and has everything said of it, one after the other.
+// make pushes an image and attaches all proofs, one after the other.
 func (p *port) make(t testing.TB, image string, proofs []proof) (pushed, error) {
 	tag, err := name.NewTag(image, name.Insecure)
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *port) make(t testing.TB, image string, proofs []proof) (pushed, error) 
 	return pushed{byTag: image, byDigest: tag.Context().Digest(digest.String()).Name()}, nil
 }
 
-// item is what the record says of an object.
+// item is the record's entry for an object.
 type item struct {
 	Result            string
 	Reasons, Warnings []reason

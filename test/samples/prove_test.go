@@ -14,13 +14,13 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers/sigstore"
 )
 
-// proof is one thing that somebody says of an image, by one program.
+// proof is one signature or attestation of an image, by one program.
 type proof struct {
 	program program
 	by      who
-	// kind is the type of what is attested; empty for a signature.
+	// kind is the type of an attestation; empty for a signature.
 	kind string
-	// document is what is attested: JSON.
+	// document is the attested document: JSON.
 	document   string
 	annotation string // cosign: NAME=VALUE that is signed, too
 	unlogged   bool   // cosign: leaves the transparency log out
@@ -35,9 +35,9 @@ const (
 	byNotation program = "notation" // notation-go
 )
 
-// who is one who signs: by a key in a file or in the vault, or under a name that
-// an issuer vouches for. For notation the key names the certificate authority;
-// nobody attaches a document and does not sign it.
+// who is a signer: by a key in a file or in the vault, or under a name of
+// an issuer. For notation the key is the certificate authority's;
+// nobody attaches a document without a signature.
 type who struct{ key, vault, name, issuer string }
 
 // prove has a program say its thing of the image that a repository has under a

@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// sample is a file with a policy, and what is asked of it.
+// sample is a file with a policy, and its trials.
 type sample struct {
 	file string // below the folder of the samples
-	// with says what is added, where the same file stands twice.
+	// with names the addition, where the same file occurs twice.
 	with string
 	// beside are documents that the policy looks up and the file lacks.
 	beside func(t testing.TB, p *port) []map[string]any
 	trials []trial
 }
 
-// trial is an image, what is said of it, and what the policy makes of that.
+// trial is an image, its proofs, and the expected verdict of the policy.
 type trial struct {
 	reason     string
 	repository string // below the registry
@@ -29,10 +29,10 @@ type trial struct {
 	answer string
 	// code is that of the image's first reason.
 	code string
-	// further is that of another one; empty where nobody asks.
+	// further is that of another one; empty if it is not compared.
 	further string
-	// warning is that of its first warning: what the policy holds against an image
-	// that it lets pass.
+	// warning is that of its first warning: the reason why the policy would refuse an image
+	// that it admits.
 	warning string
 	// says is a part of one of their messages, which the policy's author wrote.
 	says string
@@ -41,7 +41,7 @@ type trial struct {
 	pin bool
 	// byDigest: the object names the image by its digest alone.
 	byDigest bool
-	// absent: nobody pushed the image.
+	// absent: the image was not pushed.
 	absent bool
 }
 
@@ -125,7 +125,7 @@ func covers(t *testing.T, root string, samples []sample) {
 	}
 }
 
-// policies counts those among documents; what they look up may stand beside them.
+// policies counts those among documents; documents that they look up are not counted.
 func policies(documents []map[string]any) int {
 	n := 0
 	for _, document := range documents {
@@ -141,7 +141,7 @@ func isPolicy(document map[string]any) bool {
 	return ok && strings.HasSuffix(kind, "Policy")
 }
 
-// anonym is what every policy is called: nobody may know one by its name.
+// anonym is the name of every policy: no policy may be recognized by its name.
 const anonym = "policy"
 
 // anonymous renames a policy, which the caller owns.
@@ -194,11 +194,11 @@ func (p *port) try(t *testing.T, root string, s sample) {
 		}
 	}
 	if t.Failed() {
-		t.Logf("quaymaster said:\n%s", said)
+		t.Logf("output of quaymaster:\n%s", said)
 	}
 }
 
-// compare says what of a verdict is not as it should be.
+// compare lists the differences between a verdict and the expected one.
 func (r trial) compare(got item) (wrong []string) {
 	expect := func(what, got, want string) {
 		if got != want {
@@ -217,10 +217,10 @@ func (r trial) compare(got item) (wrong []string) {
 		wrong = append(wrong, "no reason is "+r.further)
 	}
 	if !slices.ContainsFunc(slices.Concat(reasons, warnings), func(one reason) bool { return strings.Contains(one.Message, r.says) }) {
-		wrong = append(wrong, "nobody says "+r.says)
+		wrong = append(wrong, "no message contains "+r.says)
 	}
 	if r.answer == allow && image.Pin != r.pin {
-		wrong = append(wrong, map[bool]string{true: "nobody wants its exact name", false: "somebody wants its exact name"}[r.pin])
+		wrong = append(wrong, map[bool]string{true: "the policy does not require its digest", false: "the policy requires its digest"}[r.pin])
 	}
 	return wrong
 }

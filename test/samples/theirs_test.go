@@ -16,7 +16,7 @@ const (
 	vex       = "vex/cyclone-dx"
 )
 
-// theirs are the policies of other projects. What is exchanged in all of them:
+// theirs are the policies of other projects. Exchanged in all of them:
 // registries, keys, certificates, issuers. Their transparency log,
 // https://rekor.sigstore.dev or none named, means any that is trusted.
 func theirs() []sample {
@@ -58,7 +58,7 @@ func clusterPolicies() []sample {
 			accept("signed by both", signed(us), signed(who{key: second})).
 			refuse("not signed", "unsigned").
 			refuse("signed by one of both", "too-few-signers", signed(us)).
-			refuse("signed by one of both and somebody else", "too-few-signers", signed(us), signed(strangers)).list},
+			refuse("signed by one of both and another key", "too-few-signers", signed(us), signed(strangers)).list},
 		{file: "verify-image-with-multi-keys.yaml", with: "without its ConfigMap", trials: (&trials{repository: "myorg/myimage", object: pod}).
 			add(trial{reason: "signed by both", proofs: []proof{signed(us), signed(who{key: second})}, answer: unable, code: "policy-error"}).list},
 		{file: "verify-image.yaml", trials: keyed("kyverno/test-verify-image", pod).list},
@@ -73,14 +73,14 @@ func clusterPolicies() []sample {
 		{file: "conformance/keyed-tsa.yaml", trials: (&trials{repository: "kyverno/test-verify-image", object: pod}).
 			accept("signed, with a timestamp", signed(us).withStamp()).
 			refuse("not signed", "unsigned").
-			refuse("signed, with a timestamp, by somebody else", "wrong-key", signed(strangers).withStamp()).
+			refuse("signed, with a timestamp, by another key", "wrong-key", signed(strangers).withStamp()).
 			refuse("signed, without a timestamp", "no-timestamp", signed(us)).list},
 		{file: "conformance/keyless-attestations-multiple-subjects-1.yaml", trials: subjects().list},
 		{file: "conformance/keyless-attestations-multiple-subjects-counts-1.yaml", trials: subjects().
 			accept("attested by the second of the two", attested(workflow(zulu), slsa02, builder(generator))).list},
 		{file: "conformance/multiple-image-verification-attestations-trivy-vex-pass.yaml", trials: vulnerabilities()},
 		{file: "conformance/mutateDigest-noverifyDigest-norequired.yaml", trials: (&trials{repository: "kyverno/test-verify-image", object: pod}).
-			add(trial{reason: "pushed by anybody", answer: allow, code: "pinned", pin: true}).
+			add(trial{reason: "pushed, unsigned", answer: allow, code: "pinned", pin: true}).
 			add(trial{reason: "never pushed", answer: unable, code: "image-not-found", absent: true}).list},
 		{file: "conformance/notary-image-verification.yaml", trials: notarial(&trials{repository: "kyverno/test-verify-image", object: pod}).list},
 		{file: "conformance/sigstore-attestation-verification-test.yaml", trials: bundles()},
@@ -91,8 +91,8 @@ func clusterPolicies() []sample {
 	}
 }
 
-// audited are the trials of a policy that lets pass what it refuses, with a
-// warning.
+// audited are the trials of a policy that admits with a warning instead of a
+// refusal.
 func audited(r *trials) []trial {
 	for i, one := range r.list {
 		if one.refuses() {
@@ -117,7 +117,7 @@ func scans() []trial {
 		accept("scanned long ago and two days ago", attested(scanner, "vuln", scan(30*day)), attested(scanner, "vuln", scan(2*day))).
 		refuse("scanned eight days ago", "condition-failed", attested(scanner, "vuln", scan(8*day))).
 		refuse("never scanned", "no-attestation").
-		refuse("scanned by a workflow of somebody else", "wrong-identity",
+		refuse("scanned by another owner's workflow", "wrong-identity",
 			attested(workflow("https://github.com/other/myrepo/.github/workflows/scan.yaml@refs/heads/main"), "vuln", scan(2*day))).
 		refuse("scanned by that workflow at another issuer", "wrong-identity",
 			attested(who{name: scanner.name, issuer: machines}, "vuln", scan(2*day))).list
@@ -128,7 +128,7 @@ func flux() []trial {
 	return (&trials{repository: "fluxcd/source-controller", object: pod, audit: true, unpinned: true}).
 		accept("signed by its workflow", signed(workflow("https://github.com/fluxcd/source-controller"+release))).
 		refuse("not signed", "unsigned").
-		refuse("signed by a workflow of somebody else", "wrong-identity", signed(workflow("https://github.com/other/source-controller"+release))).
+		refuse("signed by another owner's workflow", "wrong-identity", signed(workflow("https://github.com/other/source-controller"+release))).
 		refuse("signed by its workflow, and in no log", "no-log-entry",
 			signed(workflow("https://github.com/fluxcd/source-controller"+release)).withoutLog()).list
 }
@@ -143,7 +143,7 @@ func commonsText() []trial {
 		accept("without the library", attested(by, cyclonedx, contains("commons-lang", "1.8"))).
 		refuse("with the vulnerable library", "condition-failed", attested(by, cyclonedx, contains("commons-text", "1.8"))).
 		refuse("without a bill of materials", "no-attestation").
-		refuse("with a bill of materials by somebody else", "wrong-identity",
+		refuse("with a bill of materials by another identity", "wrong-identity",
 			attested(workflow("yoursubject"), cyclonedx, contains("commons-text", "1.10"))).list
 }
 
@@ -160,7 +160,7 @@ func provenance() []trial {
 	return (&trials{repository: "path/repo", object: pod, audit: true}).
 		accept("built by the generator's release", attested(workflow(released), slsa02, builder(released))).
 		refuse("built by a candidate of its release", "condition-failed", attested(workflow(released+"-rc.1"), slsa02, builder(released+"-rc.1"))).
-		refuse("built by another builder, as the generator says", "condition-failed", attested(workflow(released), slsa02, builder("https://builder.example"))).
+		refuse("built by another builder, attested by the generator", "condition-failed", attested(workflow(released), slsa02, builder("https://builder.example"))).
 		refuse("built by a branch of the generator", "wrong-identity", attested(workflow(generator), slsa02, builder(released))).
 		refuse("without provenance", "no-attestation").list
 }
@@ -170,7 +170,7 @@ func sboms() []trial {
 	return (&trials{repository: "path/repo", object: pod, audit: true}).
 		accept("with a bill of materials", attested(by, cyclonedx, `{"Data":{"bomFormat":"CycloneDX"}}`)).
 		refuse("with one of another format", "condition-failed", attested(by, cyclonedx, `{"Data":{"bomFormat":"SPDX"}}`)).
-		refuse("with one by somebody else", "wrong-identity", attested(workflow("yoursubject"), cyclonedx, `{"Data":{"bomFormat":"CycloneDX"}}`)).
+		refuse("with one by another identity", "wrong-identity", attested(workflow("yoursubject"), cyclonedx, `{"Data":{"bomFormat":"CycloneDX"}}`)).
 		refuse("without one", "no-attestation").list
 }
 
@@ -181,8 +181,8 @@ func subjects() *trials {
 	return (&trials{repository: "kyverno/zulu", object: pod}).
 		accept("built by the generator", attested(workflow(generator), slsa02, builder(generator))).named().
 		accept("built by the generator, in a bundle", attested(workflow(generator), slsa02, builder(generator)).bundled()).
-		refuse("built by another builder, as the generator says", "condition-failed", attested(workflow(generator), slsa02, builder("https://builder.example"))).
-		refuse("built by the generator, as somebody else says", "wrong-identity",
+		refuse("built by another builder, attested by the generator", "condition-failed", attested(workflow(generator), slsa02, builder("https://builder.example"))).
+		refuse("built by the generator, attested by another identity", "wrong-identity",
 			attested(workflow("https://github.com/other/generator/.github/workflows/x.yml@refs/heads/main"), slsa02, builder(generator))).
 		refuse("without provenance", "no-attestation").
 		refuse("signed by the generator, and without provenance", "no-attestation", signed(workflow(generator)))
@@ -197,7 +197,7 @@ func bundles() []trial {
 	return (&trials{repository: "example/app", object: pod}).
 		accept("built by a workflow", attested(workflow(build), slsa1, built(kind)).bundled()).
 		refuse("built otherwise", "condition-failed", attested(workflow(build), slsa1, built("https://build.example")).bundled()).
-		refuse("built by a workflow, as another says", "wrong-identity", attested(workflow(generator), slsa1, built(kind)).bundled()).
+		refuse("built by a workflow, attested by another", "wrong-identity", attested(workflow(generator), slsa1, built(kind)).bundled()).
 		refuse("built by a workflow, and in no log", "no-log-entry", attested(workflow(build), slsa1, built(kind)).bundled().withoutLog()).
 		refuse("without provenance", "no-attestation").list
 }
@@ -217,7 +217,7 @@ func vulnerabilities() []trial {
 		accept("every vulnerability is explained", found, explained).
 		refuse("one vulnerability is not explained", "denied-by-condition", found, attached(us, vex, `{"vulnerabilities":[{"id":"CVE-1"}]}`)).
 		refuse("nothing is explained", "no-attestation", found).
-		refuse("somebody else explains", "untrusted-chain", found, attached(strangers, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).
+		refuse("explained by another key", "untrusted-chain", found, attached(strangers, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).
 		refuse("the explanation is not signed", "no-attestation", found, attached(nobody, vex, `{"vulnerabilities":[{"id":"CVE-1"},{"id":"CVE-2"}]}`)).list
 }
 

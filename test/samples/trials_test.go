@@ -3,7 +3,7 @@ package samples
 // trials of one policy share a repository and an object.
 type trials struct {
 	repository, object string
-	// audit: what is refused is let pass with a warning.
+	// audit: a refusal is a warning.
 	audit bool
 	// unpinned: the policy leaves tags as they are; then it lets an image pass
 	// with that remark.
@@ -54,7 +54,7 @@ func (r *trials) also(code string) *trials { r.list[len(r.list)-1].further = cod
 // of makes the next trials be of another object.
 func (r *trials) of(object string) *trials { r.object = object; return r }
 
-// Who signs.
+// The signers.
 var (
 	us        = who{key: signer}
 	strangers = who{key: stranger}

@@ -18,7 +18,7 @@ func imageValidatingPolicies() []sample {
 		{file: "conformance/ivpol-exceptions-wrong-exception.yaml", beside: exception("another"), trials: documented(by(pod)).list},
 		{file: "conformance/ivpol-match-conditions.yaml", trials: documented(by(pod)).of(plainPod).leave("not signed, and not of production").list},
 		{file: "conformance/ivpol-mutate-then-validate.yaml", trials: (&trials{repository: repository, object: pod}).
-			add(trial{reason: "pushed by anybody", answer: allow, code: "pinned", pin: true}).
+			add(trial{reason: "pushed, unsigned", answer: allow, code: "pinned", pin: true}).
 			add(trial{reason: "never pushed", answer: unable, code: "image-not-found", absent: true}).list},
 		{file: "conformance/ivpol-report-admission.yaml", trials: reported()},
 		{file: "conformance/ivpol-report-background.yaml", trials: reported()},
@@ -47,7 +47,7 @@ func documented(r *trials) *trials {
 		refuse("not signed", "unsigned").saying(image).
 		refuse("signed under another authority", "untrusted-chain", notarized(strangers), attached(us, sbom, cyclone)).saying(image).
 		refuse("without a bill of materials", "no-attestation", notarized(us)).saying(attestation).
-		refuse("with somebody else's bill of materials", "untrusted-chain", notarized(us), attached(strangers, sbom, cyclone)).saying(attestation).
+		refuse("with a bill of materials by another key", "untrusted-chain", notarized(us), attached(strangers, sbom, cyclone)).saying(attestation).
 		refuse("with a bill of materials of another format", "condition-failed", notarized(us), attached(us, sbom, other)).
 		saying("sbom is not a cyclone dx sbom")
 }
@@ -72,7 +72,7 @@ func excepted(r *trials) *trials {
 	return r.refuse("not signed, and of another project", "unsigned")
 }
 
-// leave adds an image that the policy does not speak of.
+// leave adds an image that the policy does not match.
 func (r *trials) leave(reason string, proofs ...proof) *trials {
 	return r.add(trial{reason: reason, proofs: proofs, answer: unchecked, code: "no-policy"})
 }

@@ -23,7 +23,7 @@ import (
 // fulcioConfig trusts the issuers: %[1]s is their address.
 const fulcioConfig = `oidc-issuers:
   %[1]s/people: {issuer-url: "%[1]s/people", client-id: sigstore, type: email}
-  %[1]s/strangers: {issuer-url: "%[1]s/strangers", client-id: sigstore, type: email}
+  %[1]s/others: {issuer-url: "%[1]s/others", client-id: sigstore, type: email}
   %[1]s/workflows: {issuer-url: "%[1]s/workflows", client-id: sigstore, type: ci-provider, ci-provider: forge}
 ci-issuer-metadata:
   forge:
@@ -47,7 +47,7 @@ func startFulcio(t testing.TB, issuers *issuers, log *sigstore.CTLog) *fulcio {
 	return &fulcio{sigstore.StartFulcio(t, fmt.Sprintf(fulcioConfig, issuers.URL), log)}
 }
 
-// call speaks JSON.
+// call sends and receives JSON.
 func call(t testing.TB, method, url string, in, out any) error {
 	t.Helper()
 	var body io.Reader
@@ -99,8 +99,8 @@ func sign(t testing.TB, key *ecdsa.PrivateKey, message []byte) []byte {
 	return signature
 }
 
-// certify asks fulcio for a certificate of the key, for whomever the token
-// speaks of; name is what proves that the key is held.
+// certify asks fulcio for a certificate of the key, for the token's
+// identity; name is the proof of possession of the key.
 func (f *fulcio) certify(t testing.TB, key *ecdsa.PrivateKey, token, name string) (*x509.Certificate, error) {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key.Public())

@@ -7,21 +7,21 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers/sigstore"
 )
 
-// issuers are two of people, who have mail addresses, and one of workflows.
+// issuers are two for people, with mail addresses, and one for workflows.
 type issuers struct{ *sigstore.Issuers }
 
 const (
 	people    = "/people"
-	strangers = "/strangers"
+	others    = "/others"
 	workflows = "/workflows"
 )
 
 func newIssuers(t testing.TB) *issuers {
 	t.Helper()
-	return &issuers{sigstore.NewIssuers(t, people, strangers, workflows)}
+	return &issuers{sigstore.NewIssuers(t, people, others, workflows)}
 }
 
-// person is a token for somebody with a mail address.
+// person is a token with a mail address.
 func (i *issuers) person(t testing.TB, path, mail string) string {
 	t.Helper()
 	return i.Token(t, path, "1234", map[string]any{"email": mail, "email_verified": true})

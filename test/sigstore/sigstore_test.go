@@ -125,7 +125,7 @@ func (p *port) push(t testing.TB, image gatetest.Image, s *signing) {
 	check(t, p.PutBundle(image, s.bundle(t), verifytest.CosignSignPredicateType))
 }
 
-// signed is an image that somebody signed as one does.
+// signed is an image with a usual signature.
 func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) gatetest.Image {
 	t.Helper()
 	image := p.image(tag)
@@ -136,7 +136,7 @@ func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) 
 	return image
 }
 
-// judgement is what the program says of one image.
+// judgement is the program's result for one image.
 type judgement struct {
 	Result  string
 	Reasons []struct{ Code, Message, Expected, Found string }
@@ -161,7 +161,7 @@ func (p *port) judge(t testing.TB, image gatetest.Image, args ...string) judgeme
 	j := report.Items[0].Images[0]
 	j.said = said
 	if (j.Result == "allow") != (err == nil) {
-		t.Errorf("the answer is %s, the exit says %v", j.Result, err)
+		t.Errorf("the answer is %s, the exit status is %v", j.Result, err)
 	}
 	return j
 }
@@ -228,7 +228,7 @@ func (p *port) policies(t *testing.T, good gatetest.Image) {
 			"--certificate-identity-regexp", `.*@org\.example`, "--certificate-oidc-issuer", p.issuers.URL + people, "--insecure-ignore-tlog",
 		}, allow, "verified"},
 		{"another identity", p.by(people, mallory), deny, "wrong-identity"},
-		{"another issuer", p.by(strangers, alice), deny, "wrong-identity"},
+		{"another issuer", p.by(others, alice), deny, "wrong-identity"},
 		{"an entry of a log is asked for", []string{
 			"--certificate-identity", alice, "--certificate-oidc-issuer", p.issuers.URL + people, "--rekor-key", write(t, p.folder, "rekor.pub", p.log.PublicPEM()),
 		}, deny, "no-log-entry"},
@@ -247,9 +247,9 @@ func (p *port) certificates(t *testing.T) {
 		p.expect(t, image, allow, "verified", p.by(people, mallory)...)
 	})
 	t.Run("of another issuer", func(t *testing.T) {
-		image := p.signed(t, "stranger", p.fulcio, strangers, alice)
+		image := p.signed(t, "stranger", p.fulcio, others, alice)
 		p.expect(t, image, deny, "wrong-identity", p.by(people, alice)...)
-		p.expect(t, image, allow, "verified", p.by(strangers, alice)...)
+		p.expect(t, image, allow, "verified", p.by(others, alice)...)
 	})
 	t.Run("of another fulcio", func(t *testing.T) {
 		image := p.signed(t, "foreign", startFulcio(t, p.issuers, p.log), people, alice)
@@ -266,7 +266,7 @@ func (p *port) certificates(t *testing.T) {
 		image := p.signed(t, "otherlog", p.fulcio, people, alice)
 		p.trusting(t, p.fulcio, p.tsa, sigstore.NewCTLog(t)).expect(t, image, deny, "bad-sct", p.by(people, alice)...)
 	})
-	t.Run("fulcio asks who it is", func(t *testing.T) {
+	t.Run("fulcio checks the identity", func(t *testing.T) {
 		foreign := newIssuers(t)
 		foreign.URL = p.issuers.URL // claims to be ours, with another key
 		if _, err := p.fulcio.certify(t, newKey(t), foreign.person(t, people, alice), alice); err == nil {

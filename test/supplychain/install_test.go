@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// piped are the ways in which something that was just downloaded is run unseen, or a
-// version is taken that nobody wrote down.
+// piped are the ways in which a download is run without a check, or a
+// version is taken that is not pinned.
 func piped() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`(curl|wget)\b[^\n|#]*\|\s*(sudo\s+)?(ba|z|da|k)?sh\b`),
@@ -57,8 +57,8 @@ func tracked(t *testing.T) []string {
 	return files
 }
 
-// TestNoInstallScripts: nothing here, and nothing that a page tells people to do, runs
-// what it has just downloaded; and no package manager runs scripts of the product's.
+// TestNoInstallScripts: no file here, and no command on a page, runs
+// a download at once; and no package manager runs scripts of the product's.
 func TestNoInstallScripts(t *testing.T) {
 	files := tracked(t)
 	if len(files) < 500 {
@@ -68,7 +68,7 @@ func TestNoInstallScripts(t *testing.T) {
 	for _, name := range files {
 		switch base := filepath.Base(name); base {
 		case "package.json", "setup.py", "pyproject.toml", "Gemfile", "install.sh":
-			t.Errorf("%s: whoever installs it runs it", name)
+			t.Errorf("%s: an installation runs it", name)
 		}
 		text, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil || bytes.IndexByte(text, 0) >= 0 || filepath.Base(name) == "install_test.go" {
@@ -82,7 +82,7 @@ func TestNoInstallScripts(t *testing.T) {
 	t.Logf("%d files", looked)
 }
 
-// TestRunsUnseen: each way is found, and what is like it and harmless is not.
+// TestRunsUnseen: each way is found, and a similar harmless command is not.
 func TestRunsUnseen(t *testing.T) {
 	for text, want := range map[string]bool{
 		"curl -sSL https://get.example/install | sh":                   true,
@@ -104,8 +104,8 @@ func TestRunsUnseen(t *testing.T) {
 	}
 }
 
-// TestSecurityPolicy: who finds a hole is told where to say it in private, which
-// versions are mended, what a release is signed by, and what is claimed.
+// TestSecurityPolicy: it has the private address for reports, the
+// supported versions, the identity that signs a release, and the claims.
 func TestSecurityPolicy(t *testing.T) {
 	text, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are the licences under which a module may be linked: none asks more of who
-// ships the program than to name its authors, or to offer the module's own source.
+// allowed are the licences under which a module may be linked: none requires more of a
+// distributor than to name its authors, or to offer the module's own source.
 func allowed() []string {
 	return []string{"Apache-2.0", "BSD-2-Clause", "BSD-2-Clause-Views", "BSD-3-Clause", "CC0-1.0", "ISC", "MIT", "MIT-0", "MPL-2.0", "Unlicense"}
 }
 
-// apart are modules whose terms are not in a file of their own, with where they are.
+// apart are modules with terms that are not in a file of their own, with where they are.
 func apart() map[string]string {
 	return map[string]string{
 		"github.com/openreports/reports-api": "Apache 2.0, by the head of each file",
@@ -42,7 +42,7 @@ func modules(t *testing.T, folder string, packages ...string) []linked {
 	list.Dir, list.Stderr = folder, os.Stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("list what is linked: %v", err)
+		t.Fatalf("list linked modules: %v", err)
 	}
 	var found []linked
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -55,7 +55,7 @@ func modules(t *testing.T, folder string, packages ...string) []linked {
 }
 
 // licences returns the licences of the texts in a module's folder; none are none, and
-// what of a text is not known is said in its place.
+// an unknown text is quoted in place of its licence.
 func licences(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -67,7 +67,7 @@ func licences(folder string) ([]string, error) {
 		if entry.IsDir() || !strings.HasPrefix(name, "LICENSE") && !strings.HasPrefix(name, "LICENCE") && !strings.HasPrefix(name, "COPYING") {
 			continue
 		}
-		if filepath.Ext(name) == ".GO" || filepath.Ext(name) == ".DOCS" { // what is about licences; what is not linked
+		if filepath.Ext(name) == ".GO" || filepath.Ext(name) == ".DOCS" { // code about licences; files that are not linked
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
@@ -124,7 +124,7 @@ func TestLicences(t *testing.T) {
 	t.Logf("%d modules: %v", len(all), counts)
 }
 
-// TestLicencesAreRead: a text that is not allowed, none, and one that nobody knows are
+// TestLicencesAreRead: a text that is not allowed, none, and an unknown one are
 // each found.
 func TestLicencesAreRead(t *testing.T) {
 	own, err := os.ReadFile("../../LICENSE")
@@ -135,11 +135,11 @@ func TestLicencesAreRead(t *testing.T) {
 	const affero = "This program is free software: you can redistribute it and/or modify it under the terms of the GNU Affero General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version.\n"
 	for _, row := range []struct {
 		reason, file, text string
-		bad                string // part of what is refused; empty: nothing is
+		bad                string // part of the refused text; empty: none is
 	}{
 		{"the product's own", "LICENSE", string(own), ""},
 		{"another that is allowed, by another name", "COPYING.txt", mit, ""},
-		{"one that binds who runs it", "LICENSE", affero, "AGPL-3.0"},
+		{"one that binds operators", "LICENSE", affero, "AGPL-3.0"},
 		{"an allowed one with more terms", "LICENSE", mit + strings.Repeat("The software shall be used by nobody on a Friday, and by nobody else on other days. ", 20), "no known text"},
 		{"a text that is no licence", "LICENSE", "All rights reserved.\n", "no known text"},
 		{"a file of another name", "README", mit, "no licence"},

@@ -134,7 +134,7 @@ func check(t *testing.T, fact verify.Fact, err error, want verify.Code) {
 	case rejection.Code != want:
 		t.Errorf("refused as %s (%v), want %s", rejection.Code, rejection, want)
 	case rejection.Origin.Via != "referrers" || rejection.Authority == "":
-		t.Errorf("the rejection does not say where and for whom: %+v", rejection)
+		t.Errorf("the rejection lacks its origin or authority: %+v", rejection)
 	}
 }
 
@@ -175,15 +175,15 @@ func TestKeyless(t *testing.T) {
 		{"sha512 subject only", "the statement does not name the image's own digest", verifytest.Claim{Signer: signer, Statement: &verifytest.Statement{Subjects: []verifytest.Subject{{Digest: "sha512:" + digest.Hex() + digest.Hex()}}}}, keyless(nil), verify.WrongDigest},
 		{"no subjects", "a statement about nothing", verifytest.Claim{Signer: signer, Statement: &verifytest.Statement{NoSubjects: true}}, keyless(nil), verify.Malformed},
 		{"payload of another type", "an envelope that holds no statement", verifytest.Claim{Signer: signer, Payload: manifest, PayloadType: "text/plain"}, keyless(nil), verify.Malformed},
-		{"no signatures", "an envelope that nobody signed", verifytest.Claim{Signer: signer, Statement: signature(), NoSignatures: true}, keyless(nil), verify.Malformed},
+		{"no signatures", "an envelope without signatures", verifytest.Claim{Signer: signer, Statement: signature(), NoSignatures: true}, keyless(nil), verify.Malformed},
 		{"wrong signature", "the signature is over other bytes", verifytest.Claim{Signer: signer, Statement: signature(), WrongSignature: true}, keyless(nil), verify.BadSignature},
 		{"signed by a key", "there is no certificate", verifytest.Claim{Signer: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})), Statement: signature()}, keyless(nil), verify.WrongIdentity},
 
 		{"Rekor v2 with timestamp", "the log gives no time, the timestamp does", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}, Stamps: []verifytest.Stamp{{}}}, keyless(nil), ""},
-		{"Rekor v2 without timestamp", "nobody vouches for the time", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}}, keyless(nil), verify.NoTimestamp},
+		{"Rekor v2 without timestamp", "there is no trusted time", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}}}, keyless(nil), verify.NoTimestamp},
 		{"no log entry", "the log is asked for", verifytest.Claim{Signer: signer, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, keyless(nil), verify.NoLogEntry},
 		{"log not asked for", "the timestamp gives the time", verifytest.Claim{Signer: signer, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, keyless(noLog), ""},
-		{"an unknown log beside a known one", "what the unknown one promises is not asked for", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, Stamps: []verifytest.Stamp{{}}}, keyless(nil), ""},
+		{"an unknown log beside a known one", "the unknown one's promise is not required", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, Stamps: []verifytest.Stamp{{}}}, keyless(nil), ""},
 		{"foreign log", "an entry of a log that is not trusted", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.foreign.Rekor}}}, keyless(nil), verify.BadLogEntry},
 		{"foreign log under our name", "the promise is not by the log that it names", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Log: l.foreign.Rekor, As: l.own.Rekor}}}, keyless(nil), verify.BadLogEntry},
 		{"wrong promise", "the promise does not hold", verifytest.Claim{Signer: signer, Statement: signature(), Records: []verifytest.Record{{Fault: verifytest.WrongPromise}}}, keyless(nil), verify.BadLogEntry},
@@ -211,10 +211,10 @@ func TestKeyless(t *testing.T) {
 		{"log within, timestamp outside", "every trusted time must be within", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Statement: signature(), Stamps: []verifytest.Stamp{{Time: time.Now()}}}, keyless(nil), verify.ExpiredCertificate},
 		{"foreign certificate authority", "the chain leads elsewhere", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.CA = l.foreign.CA }), Statement: signature()}, keyless(nil), verify.UntrustedChain},
 		{"no SCT", "certificate transparency is asked for", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NoSCT = true }), Statement: signature()}, keyless(nil), verify.NoSCT},
-		{"SCT not asked for", "the policy says so", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NoSCT = true }), Statement: signature()}, keyless(func(a *verify.Authority) { a.Keyless.CT.Ignore = true }), ""},
+		{"SCT not asked for", "the policy does not require it", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NoSCT = true }), Statement: signature()}, keyless(func(a *verify.Authority) { a.Keyless.CT.Ignore = true }), ""},
 		{"wrong SCT", "the certificate timestamp does not hold", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.WrongSCT = true }), Statement: signature()}, keyless(nil), verify.BadSCT},
 		{"foreign CT log", "the certificate timestamp is of a log that is not trusted", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.CTLog = l.foreign.CTLog }), Statement: signature()}, keyless(nil), verify.BadSCT},
-		{"no SAN", "a certificate without a name is nobody's", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.URI, i.NoSAN = "", true }), Statement: signature()}, keyless(nil), verify.WrongIdentity},
+		{"no SAN", "a certificate without a name matches no identity", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.URI, i.NoSAN = "", true }), Statement: signature()}, keyless(nil), verify.WrongIdentity},
 
 		{"log selected", "the URL names the log of the entry", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Log.URL = "https://rekor.own.example/" }), ""},
 		{"other log selected", "the entry is of another trusted log", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Log.URL = "https://rekor2.own.example" }), verify.BadLogEntry},
@@ -238,7 +238,7 @@ func TestKeyless(t *testing.T) {
 		{"outside validity", "signed after notAfter", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.NotAfter = past }), verify.OutsideValidity},
 		{"retired later", "its key was retired after it signed", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(signer, past.AddDate(9, 0, 0)) }), ""},
 		{"retired", "its key was retired before it signed", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(signer, past) }), verify.OutsideValidity},
-		{"another retired", "somebody else's key was", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(l.keyless(t, nil), past) }), ""},
+		{"another retired", "another key was", verifytest.Claim{Signer: signer, Statement: signature()}, keyless(func(a *verify.Authority) { a.Retired = retired(l.keyless(t, nil), past) }), ""},
 		{"annotation", "the subject carries it", verifytest.Claim{Signer: signer, Statement: verifytest.CosignSignature(digest.String(), map[string]any{"env": "prod"})}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), ""},
 		{"annotation of another value", "the subject carries another", verifytest.Claim{Signer: signer, Statement: verifytest.CosignSignature(digest.String(), map[string]any{"env": "test"})}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},
 		{"annotation of another subject", "another subject carries it", verifytest.Claim{Signer: signer, Statement: &verifytest.Statement{Subjects: []verifytest.Subject{{Digest: digest.String()}, {Digest: other.String(), Annotations: map[string]any{"env": "prod"}}}}}, keyless(func(a *verify.Authority) { a.Annotations = map[string]string{"env": "prod"} }), verify.WrongAnnotation},
@@ -357,10 +357,10 @@ func TestKey(t *testing.T) {
 		{"RSA stranger", "another kind of key", verifytest.Claim{Signer: rsa, Statement: signature(), NoLog: true}, byKey(p256, noLog), verify.WrongKey},
 		{"Ed25519", "over the envelope", verifytest.Claim{Signer: ed, Statement: signature(), NoLog: true}, byKey(ed, noLog), ""},
 		{"Ed25519 message", "needs the bytes, and only the digest is there", verifytest.Claim{Signer: ed, Artifact: manifest, NoLog: true}, byKey(ed, noLog), verify.WrongFormat},
-		{"within validity", "the log says when", verifytest.Claim{Signer: p256, Statement: signature()}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), ""},
-		{"before validity", "the log says that it was earlier", verifytest.Claim{Signer: p256, Statement: signature(), Time: past.Add(-time.Hour)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), verify.OutsideValidity},
-		{"validity by timestamp", "the timestamp says when", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), ""},
-		{"validity without time", "nobody says when", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), verify.NoTimestamp},
+		{"within validity", "the log gives the time", verifytest.Claim{Signer: p256, Statement: signature()}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), ""},
+		{"before validity", "the log's time is earlier", verifytest.Claim{Signer: p256, Statement: signature(), Time: past.Add(-time.Hour)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), verify.OutsideValidity},
+		{"validity by timestamp", "the timestamp gives the time", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true, Stamps: []verifytest.Stamp{{}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), ""},
+		{"validity without time", "there is no trusted time", verifytest.Claim{Signer: p256, Statement: signature(), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), verify.NoTimestamp},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

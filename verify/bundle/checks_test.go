@@ -40,11 +40,11 @@ func TestTerms(t *testing.T) {
 	}
 	tests := []row{
 		{"a statement", "the control", verifytest.Claim{Signer: signer, Payload: []byte(statement)}, keyless(nil), ""},
-		{"a statement under another type", "whoever signed it did not sign a statement", verifytest.Claim{Signer: signer, Payload: []byte(statement), PayloadType: "text/plain"}, keyless(nil), verify.Malformed},
-		{"expired, with an entry that is asked for", "the log says that it was valid", verifytest.Claim{Signer: expired, Statement: signature()}, keyless(nil), ""},
+		{"a statement under another type", "the signature is not over a statement", verifytest.Claim{Signer: signer, Payload: []byte(statement), PayloadType: "text/plain"}, keyless(nil), verify.Malformed},
+		{"expired, with an entry that is asked for", "it was valid at the log's time", verifytest.Claim{Signer: expired, Statement: signature()}, keyless(nil), ""},
 		{"expired, with an entry that is not asked for", "a log that is not asked gives no time", verifytest.Claim{Signer: expired, Statement: signature()}, keyless(noLog), verify.ExpiredCertificate},
 		{"a given chain, no SCT", "certificate transparency is asked for", verifytest.Claim{Signer: noSCT, Statement: signature()}, given(false), verify.NoSCT},
-		{"a given chain, SCT not asked for", "the policy says so", verifytest.Claim{Signer: noSCT, Statement: signature()}, given(true), ""},
+		{"a given chain, SCT not asked for", "the policy does not require it", verifytest.Claim{Signer: noSCT, Statement: signature()}, given(true), ""},
 	}
 	l.play(t, tests)
 }
@@ -61,10 +61,10 @@ func TestEntries(t *testing.T) {
 		want      []string
 	}{
 		{"one", nil, keyless(nil), []string{l.own.Rekor.ID()}},
-		{"nobody asked the log", nil, keyless(noLog), nil},
+		{"the log is not consulted", nil, keyless(noLog), nil},
 		{"one of an untrusted log beside it", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, keyless(nil), []string{l.own.Rekor2.ID()}},
 		{"one without a promise, of an untrusted log", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor2}}, keyless(nil), []string{l.own.Rekor2.ID()}},
-		{"one whose promise does not hold beside it", []verifytest.Record{{}, {Fault: verifytest.WrongPromise}}, keyless(nil), []string{l.own.Rekor.ID()}},
+		{"next to one with a wrong promise", []verifytest.Record{{}, {Fault: verifytest.WrongPromise}}, keyless(nil), []string{l.own.Rekor.ID()}},
 		{"both", []verifytest.Record{{Log: l.own.Rekor2}, {}}, keyless(nil), []string{l.own.Rekor2.ID(), l.own.Rekor.ID()}},
 	}
 	for _, test := range tests {
@@ -218,8 +218,8 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestTwoIssuers: a certificate that names two issuers is nobody's, even where the policy
-// asks for no name.
+// TestTwoIssuers: a certificate that names two issuers matches no identity, even where the
+// policy requires no name.
 func TestTwoIssuers(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestEffort: what would take long to compute with is refused before anybody does. The
+// TestEffort: expensive input is refused before it is computed with. The
 // keys would take a third of a second, each time that one is used.
 func TestEffort(t *testing.T) {
 	l := newLab(t)
@@ -24,7 +24,7 @@ func TestEffort(t *testing.T) {
 		return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
 	}
 	encoded := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: verifytest.Must(x509.MarshalPKIXPublicKey(verifytest.LongKey(long)))})
-	// sealed is read again and again for each of its elements, by who reads BER.
+	// sealed is read again and again for each of its elements by a BER parser.
 	var sealed []byte
 	for i := range 30 {
 		sealed = append(sealed, 0x30, 2, 0x30, byte(4*(30-i)-2))
@@ -103,7 +103,7 @@ func TestEffort(t *testing.T) {
 			}
 			check(t, fact, err, verify.Malformed)
 			if err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("it says %q, want %q in it", err, test.says)
+				t.Errorf("got %q, want %q in it", err, test.says)
 			}
 		})
 	}

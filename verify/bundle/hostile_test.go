@@ -27,7 +27,7 @@ func (l *lab) evidence(t testing.TB, claim verifytest.Claim) attest.Evidence {
 	return attest.Evidence{Format: attest.Bundle, Payload: payload, Origin: attest.Origin{Via: "referrers"}}
 }
 
-// TestFact looks at what a fact says, beside being one.
+// TestFact checks the content of a fact.
 func TestFact(t *testing.T) {
 	l := newLab(t)
 	at := time.Now().Add(-24 * time.Hour).Truncate(time.Second).UTC()
@@ -87,7 +87,7 @@ func TestFact(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(fact.Entries) != 1 || !fact.Entries[0].Time.IsZero() || !fact.SignedAt.IsZero() {
-			t.Errorf("entries %+v, signed at %s; a Rekor v2 log tells no time", fact.Entries, fact.SignedAt)
+			t.Errorf("entries %+v, signed at %s; a Rekor v2 log gives no time", fact.Entries, fact.SignedAt)
 		}
 	})
 }
@@ -144,8 +144,8 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// TestCouldNotLook: missing trust is no reason against a signature.
-func TestCouldNotLook(t *testing.T) {
+// TestUnavailable: missing trust is no reason against a signature.
+func TestUnavailable(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
 	evidence := l.evidence(t, verifytest.Claim{Signer: key, Statement: signature()})
@@ -277,7 +277,7 @@ func TestMalformed(t *testing.T) {
 }
 
 // TestConcurrent shares verifier, evidence and authority; sigstore-go edits
-// what it verifies.
+// its input.
 func TestConcurrent(t *testing.T) {
 	l := newLab(t)
 	signer := l.keyless(t, func(i *verifytest.Identity) { i.URI, i.Username = "", "dev!example.org" })
@@ -312,7 +312,7 @@ func FuzzVerify(f *testing.F) {
 		for _, authority := range authorities {
 			_, err := l.verifier.Verify(t.Context(), l.subject, attest.Evidence{Format: attest.Bundle, Payload: payload}, authority)
 			if _, isRejection := errors.AsType[*verify.Rejection](err); !isRejection {
-				t.Errorf("got %v, want a rejection: nobody whom the authority believes signed this", err)
+				t.Errorf("got %v, want a rejection: no key of the authority signed this", err)
 			}
 		}
 	})

@@ -26,7 +26,7 @@ func padded(size int) []byte {
 	return []byte(text + strings.Repeat(" ", max(0, size-len(text))))
 }
 
-// TestPayload signs what is no claim, or more than is read.
+// TestPayload signs a payload that is no claim, or larger than the bound.
 func TestPayload(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
@@ -43,7 +43,7 @@ func TestPayload(t *testing.T) {
 	})
 }
 
-// TestEnvelopeBound pads an envelope, whose signature is not over its own text.
+// TestEnvelopeBound pads an envelope; its signature is not over its own text.
 func TestEnvelopeBound(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
@@ -56,7 +56,7 @@ func TestEnvelopeBound(t *testing.T) {
 	}
 }
 
-// TestAnnotationBounds: what is as long as it may be is read, and one byte more is not.
+// TestAnnotationBounds: an annotation at the bound is read, and one byte more is not.
 func TestAnnotationBounds(t *testing.T) {
 	l := newLab(t)
 	signer := l.keyless(t, nil)
@@ -149,16 +149,16 @@ func TestTimestampAlone(t *testing.T) {
 	expired := l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past })
 	at := []verifytest.Stamp{{Time: past.Add(time.Minute)}}
 	l.run(t, []row{
-		{"expired now, stamped then", "the timestamp says that it was valid", verifytest.Claim{Signer: expired, Image: signature(nil), NoLog: true, Stamps: at}, keyless(noLog), ""},
-		{"expired now, not stamped", "nobody says so", verifytest.Claim{Signer: expired, Image: signature(nil), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
+		{"expired now, stamped then", "it was valid at the timestamp's time", verifytest.Claim{Signer: expired, Image: signature(nil), NoLog: true, Stamps: at}, keyless(noLog), ""},
+		{"expired now, not stamped", "there is no trusted time", verifytest.Claim{Signer: expired, Image: signature(nil), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
 		{"an envelope, stamped then", "over the whole envelope", verifytest.Claim{Signer: expired, Statement: provenance(), NoLog: true, Stamps: at}, keyless(noLog), ""},
-		{"an envelope, not stamped", "nobody says so", verifytest.Claim{Signer: expired, Statement: provenance(), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
+		{"an envelope, not stamped", "there is no trusted time", verifytest.Claim{Signer: expired, Statement: provenance(), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
 	})
 }
 
-// TestNobodyStamps: where no timestamp authority is trusted, a timestamp is neither proof
+// TestNoTimestampAuthority: where no timestamp authority is trusted, a timestamp is neither proof
 // nor fault.
-func TestNobodyStamps(t *testing.T) {
+func TestNoTimestampAuthority(t *testing.T) {
 	l := newLab(t)
 	var root map[string]any
 	if err := json.Unmarshal(l.own.TrustedRoot(), &root); err != nil {
@@ -176,11 +176,11 @@ func TestNobodyStamps(t *testing.T) {
 	l.verifier = cosign.New(store.Snapshot())
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
 	stamped := verifytest.Claim{Signer: key, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{}}}
-	l.run(t, []row{{"nobody asks for it", "the signature is all that is asked", stamped, byKey(key, noLog), ""}})
+	l.run(t, []row{{"it is not required", "only the signature is required", stamped, byKey(key, noLog), ""}})
 	evidence := l.evidence(t, stamped)
 	_, err = l.verifier.Verify(t.Context(), l.subject, evidence, byKey(key, func(a *verify.Authority) { a.Log.Ignore, a.Timestamp.Required = true, true }))
 	if err == nil {
-		t.Error("a timestamp that was asked for, and that nobody could check, was taken for one")
+		t.Error("a required timestamp that could not be verified was accepted")
 	}
 }
 
@@ -203,8 +203,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestUnreadableCertificate: a certificate whose names contradict each other is nobody's,
-// even where the policy asks for no name.
+// TestUnreadableCertificate: a certificate with contradictory names matches no identity,
+// even where the policy requires no name.
 func TestUnreadableCertificate(t *testing.T) {
 	l := newLab(t)
 	root := issue(t, nil, 100, 1000, authorityTemplate("root"))
@@ -236,7 +236,7 @@ func TestAccepts(t *testing.T) {
 		}), ""},
 		{"notation's authority", "cosign's layers cannot prove it", claim, verify.Authority{Name: "n", Notation: &verify.Notation{CA: signer.ChainPEM()}}, verify.WrongFormat},
 		{"a certificate's hash", "the control", verifytest.Claim{Signer: signer, Image: signature(nil), NoLog: true}, hashed("sha256"), ""},
-		{"a hash that nobody knows", "nothing can be checked with it", verifytest.Claim{Signer: signer, Image: signature(nil), NoLog: true}, hashed("md5"), verify.Malformed},
+		{"an unknown hash", "nothing can be checked with it", verifytest.Claim{Signer: signer, Image: signature(nil), NoLog: true}, hashed("md5"), verify.Malformed},
 	})
 }
 

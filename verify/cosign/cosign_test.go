@@ -137,7 +137,7 @@ func check(t *testing.T, fact verify.Fact, err error, want verify.Code) {
 	case rejection.Code != want:
 		t.Errorf("refused as %s (%v), want %s", rejection.Code, rejection, want)
 	case rejection.Origin.Via != "sig" || rejection.Authority == "":
-		t.Errorf("the rejection does not say where and for whom: %+v", rejection)
+		t.Errorf("the rejection lacks its origin or authority: %+v", rejection)
 	}
 }
 
@@ -181,18 +181,18 @@ func TestKey(t *testing.T) {
 		{"stranger", "signed by another key", verifytest.Claim{Signer: stranger, Image: signature(nil), NoLog: true}, byKey(p256, noLog), verify.WrongKey},
 		{"stranger with log", "signed and recorded by another key", verifytest.Claim{Signer: stranger, Image: signature(nil)}, byKey(p256, nil), verify.WrongKey},
 		{"signed by a certificate", "the certificate is not of this key", verifytest.Claim{Signer: l.keyless(t, nil), Image: signature(nil)}, byKey(p256, nil), verify.WrongKey},
-		{"wrong signature", "the log says that this key signed, but other bytes", verifytest.Claim{Signer: p256, Image: signature(nil), WrongSignature: true}, byKey(p256, nil), verify.BadSignature},
+		{"wrong signature", "the log has this key, but other bytes", verifytest.Claim{Signer: p256, Image: signature(nil), WrongSignature: true}, byKey(p256, nil), verify.BadSignature},
 		{"annotation", "the payload carries it", verifytest.Claim{Signer: p256, Image: signature(map[string]any{"env": "prod"}), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Annotations = true, map[string]string{"env": "prod"} }), ""},
 		{"annotation of another value", "the payload carries another", verifytest.Claim{Signer: p256, Image: signature(map[string]any{"env": "test"}), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Annotations = true, map[string]string{"env": "prod"} }), verify.WrongAnnotation},
 		{"annotation of another kind", "a number is not its text", verifytest.Claim{Signer: p256, Image: signature(map[string]any{"n": 1}), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Annotations = true, map[string]string{"n": "1"} }), verify.WrongAnnotation},
-		{"within validity", "the log says when", verifytest.Claim{Signer: p256, Image: signature(nil)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), ""},
-		{"before validity", "the log says that it was earlier", verifytest.Claim{Signer: p256, Image: signature(nil), Time: past.Add(-time.Hour)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), verify.OutsideValidity},
-		{"validity by timestamp", "the timestamp says when", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), ""},
-		{"validity without time", "nobody says when", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), verify.NoTimestamp},
+		{"within validity", "the log gives the time", verifytest.Claim{Signer: p256, Image: signature(nil)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), ""},
+		{"before validity", "the log's time is earlier", verifytest.Claim{Signer: p256, Image: signature(nil), Time: past.Add(-time.Hour)}, byKey(p256, func(a *verify.Authority) { a.NotBefore = past }), verify.OutsideValidity},
+		{"validity by timestamp", "the timestamp gives the time", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), ""},
+		{"validity without time", "there is no trusted time", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.NotBefore = true, past }), verify.NoTimestamp},
 		{"timestamp required", "there is one", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Timestamp.Required = true, true }), ""},
 		{"timestamp required, none", "there is none", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Timestamp.Required = true, true }), verify.NoTimestamp},
 		{"timestamp of a foreign authority", "cosign's library would panic", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{TSA: l.foreign.TSA}}}, byKey(p256, func(a *verify.Authority) { a.Log.Ignore, a.Timestamp.Required = true, true }), verify.BadTimestamp},
-		{"timestamp of another signature, not needed", "nobody asks for it, and the log gives the time", verifytest.Claim{Signer: p256, Image: signature(nil), Stamps: []verifytest.Stamp{{OtherSignature: true}}}, byKey(p256, nil), ""},
+		{"timestamp of another signature, not needed", "it is not required, and the log gives the time", verifytest.Claim{Signer: p256, Image: signature(nil), Stamps: []verifytest.Stamp{{OtherSignature: true}}}, byKey(p256, nil), ""},
 		{"timestamp of another signature", "a genuine timestamp of other bytes", verifytest.Claim{Signer: p256, Image: signature(nil), Stamps: []verifytest.Stamp{{OtherSignature: true}}}, byKey(p256, func(a *verify.Authority) { a.Timestamp.Required = true }), verify.BadTimestamp},
 		{"given timestamp chain", "the foreign timestamp authority is the policy's", verifytest.Claim{Signer: p256, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{TSA: l.foreign.TSA}}}, byKey(p256, func(a *verify.Authority) {
 			a.Log.Ignore, a.Timestamp = true, verify.Timestamp{Required: true, Chain: l.foreign.TSA.ChainPEM()}
@@ -268,7 +268,7 @@ func TestKeyless(t *testing.T) {
 		{"other issuer", "another issuer", identity(func(i *verifytest.Identity) { i.Issuer += "x" }), keyless(nil), verify.WrongIdentity},
 		{"expression is anchored", "a part of the text fits only", identity(nil), keyless(func(a *verify.Authority) { a.Keyless.Identities[0].Subject = expression }), verify.WrongIdentity},
 		{"new issuer extension only", "cosign reads the old one only", identity(func(i *verifytest.Identity) { i.OnlyNewIssuer = true }), keyless(nil), ""},
-		{"no SAN", "a certificate without a name is nobody's", identity(func(i *verifytest.Identity) { i.URI, i.NoSAN = "", true }), keyless(nil), verify.WrongIdentity},
+		{"no SAN", "a certificate without a name matches no identity", identity(func(i *verifytest.Identity) { i.URI, i.NoSAN = "", true }), keyless(nil), verify.WrongIdentity},
 		{"user name", "Fulcio's OtherName", identity(func(i *verifytest.Identity) { i.URI, i.Username = "", "dev!example.org" }), keyless(func(a *verify.Authority) { a.Keyless.Identities[0].Subject = verify.Exactly("dev!example.org") }), ""},
 		{"extension", "a new one, which cosign does not check", identity(nil), keyless(func(a *verify.Authority) {
 			a.Keyless.Extensions = []verify.Extension{{OID: "1.3.6.1.4.1.57264.1.11", Value: verify.Exactly("github-hosted")}}
@@ -287,8 +287,8 @@ func TestKeyless(t *testing.T) {
 		{"entry of another signature", "GHSA-8gw7-4j42-w388: a genuine entry that is not of this signature", verifytest.Claim{Signer: signer, Image: signature(nil), Records: []verifytest.Record{{Fault: verifytest.OtherSignature}}}, keyless(nil), verify.BadLogEntry},
 		{"log not asked for", "the timestamp gives the time", verifytest.Claim{Signer: signer, Image: signature(nil), NoLog: true, Stamps: []verifytest.Stamp{{}}}, keyless(noLog), ""},
 		{"log not asked for, valid now", "the certificate is still valid", verifytest.Claim{Signer: signer, Image: signature(nil), NoLog: true}, keyless(noLog), ""},
-		{"log not asked for, expired", "nobody vouches that it was valid", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Image: signature(nil), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
-		{"expired now, valid then", "the log says that it was valid", identity(func(i *verifytest.Identity) { i.NotBefore = past }), keyless(nil), ""},
+		{"log not asked for, expired", "there is no trusted time", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Image: signature(nil), NoLog: true}, keyless(noLog), verify.ExpiredCertificate},
+		{"expired now, valid then", "it was valid at the log's time", identity(func(i *verifytest.Identity) { i.NotBefore = past }), keyless(nil), ""},
 		{"expired at signing", "the log took it in a day after the certificate", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Image: signature(nil), Time: time.Now()}, keyless(nil), verify.ExpiredCertificate},
 		{"timestamp outside the certificate", "the timestamp is of a day later", verifytest.Claim{Signer: l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = past }), Image: signature(nil), Stamps: []verifytest.Stamp{{Time: time.Now()}}}, keyless(nil), verify.ExpiredCertificate},
 
@@ -297,7 +297,7 @@ func TestKeyless(t *testing.T) {
 		{"given root alone", "the intermediate travels along", identity(func(i *verifytest.Identity) { i.CA = l.foreign.CA }), keyless(func(a *verify.Authority) { a.Keyless.Roots = l.foreign.CA.RootPEM() }), ""},
 		{"given roots, own certificate", "the trusted root's authority no longer counts", identity(nil), keyless(func(a *verify.Authority) { a.Keyless.Roots = l.foreign.CA.ChainPEM() }), verify.UntrustedChain},
 		{"no SCT", "certificate transparency is asked for", identity(func(i *verifytest.Identity) { i.NoSCT = true }), keyless(nil), verify.NoSCT},
-		{"SCT not asked for", "the policy says so", identity(func(i *verifytest.Identity) { i.NoSCT = true }), keyless(func(a *verify.Authority) { a.Keyless.CT.Ignore = true }), ""},
+		{"SCT not asked for", "the policy does not require it", identity(func(i *verifytest.Identity) { i.NoSCT = true }), keyless(func(a *verify.Authority) { a.Keyless.CT.Ignore = true }), ""},
 		{"wrong SCT", "the certificate timestamp does not hold", identity(func(i *verifytest.Identity) { i.WrongSCT = true }), keyless(nil), verify.BadSCT},
 		{"foreign CT log", "a log that is not trusted", identity(func(i *verifytest.Identity) { i.CTLog = l.foreign.CTLog }), keyless(nil), verify.BadSCT},
 		{"given CT key", "the foreign CT log is the policy's", identity(func(i *verifytest.Identity) { i.CTLog = l.foreign.CTLog }), keyless(func(a *verify.Authority) { a.Keyless.CT.Keys = l.foreign.CTLog.PublicPEM() }), ""},
@@ -339,7 +339,7 @@ func TestCertificate(t *testing.T) {
 		{"with log", "the entry holds the certificate", verifytest.Claim{Signer: signer, Image: signature(nil)}, verify.Authority{Name: "certificate", Certificate: &verify.Certificate{Chain: signer.ChainPEM(), CT: verify.CT{Ignore: true}}}, ""},
 		{"with log, retired later", "its key was retired after it signed", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(signer, time.Now().Add(time.Hour)), ""},
 		{"with log, retired", "its key was retired before it signed", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(signer, time.Now().Add(-time.Hour)), verify.OutsideValidity},
-		{"with log, another retired", "somebody else's key was", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(noName, time.Now().Add(-time.Hour)), ""},
+		{"with log, another retired", "another key was", verifytest.Claim{Signer: signer, Image: signature(nil)}, retiring(noName, time.Now().Add(-time.Hour)), ""},
 		{"with log, no entry", "the log is asked for", claim, verify.Authority{Name: "certificate", Certificate: &verify.Certificate{Chain: signer.ChainPEM(), CT: verify.CT{Ignore: true}}}, verify.NoLogEntry},
 		{"sha512", "the policy names the digest algorithm", verifytest.Claim{Signer: sha512, Image: signature(nil), NoLog: true}, ignoreAll(verify.Certificate{Chain: sha512.ChainPEM(), Hash: "sha512"}), ""},
 		{"sha512 unnamed", "sha256 is the default", verifytest.Claim{Signer: sha512, Image: signature(nil), NoLog: true}, ignoreAll(verify.Certificate{Chain: sha512.ChainPEM()}), verify.BadSignature},

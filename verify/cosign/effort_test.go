@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestEffort: what would take long to compute with is refused before anybody does. The
+// TestEffort: expensive input is refused before it is computed with. The
 // keys would take a third of a second, each time that one is used.
 func TestEffort(t *testing.T) {
 	l := newLab(t)
@@ -76,7 +76,7 @@ func TestEffort(t *testing.T) {
 			}
 			check(t, fact, err, verify.Malformed)
 			if err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("it says %q, want %q in it", err, test.says)
+				t.Errorf("got %q, want %q in it", err, test.says)
 			}
 		})
 	}

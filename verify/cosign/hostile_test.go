@@ -124,7 +124,7 @@ func stamp(t testing.TB, tsa holder, evidence attest.Evidence) attest.Evidence {
 }
 
 // TestExpiredIntermediate is GHSA-wfqv-66vq-46rm: an intermediate that expired
-// before the leaf must not count where no log says that it was earlier.
+// before the leaf must not count unless a log entry proves an earlier time.
 func TestExpiredIntermediate(t *testing.T) {
 	l := newLab(t)
 	name, err := url.Parse(workflow)
@@ -175,7 +175,7 @@ func TestExpiredIntermediate(t *testing.T) {
 	}
 }
 
-// TestLongChain bounds what is given to the search for a chain.
+// TestLongChain bounds the input of the chain building.
 func TestLongChain(t *testing.T) {
 	l := newLab(t)
 	signer := l.keyless(t, nil)
@@ -214,7 +214,7 @@ func TestForeignAnnotations(t *testing.T) {
 		{"entry is no JSON", entryAnnotation, "{"},
 		{"entry without body", entryAnnotation, "{}"},
 		{"entry with a number as body", entryAnnotation, entry(1)},
-		{"entry whose body is no base64", entryAnnotation, entry("%")},
+		{"entry with a body that is no base64", entryAnnotation, entry("%")},
 		{"entry past the bound", entryAnnotation, good.Annotations[entryAnnotation] + strings.Repeat(" ", cosign.MaxEntry)},
 		{"timestamp is no JSON", "dev.sigstore.cosign/rfc3161timestamp", "["},
 		{"timestamp is empty", "dev.sigstore.cosign/rfc3161timestamp", "{}"},
@@ -247,8 +247,8 @@ func TestForeignAnnotations(t *testing.T) {
 	}
 }
 
-// TestCouldNotLook: missing trust is no reason against a signature.
-func TestCouldNotLook(t *testing.T) {
+// TestUnavailable: missing trust is no reason against a signature.
+func TestUnavailable(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
 	evidence := l.evidence(t, verifytest.Claim{Signer: key, Image: signature(nil)})
@@ -314,7 +314,7 @@ func FuzzVerify(f *testing.F) {
 		for _, authority := range authorities {
 			_, err := l.verifier.Verify(t.Context(), l.subject, evidence, authority)
 			if _, isRejection := errors.AsType[*verify.Rejection](err); !isRejection {
-				t.Errorf("got %v, want a rejection: nobody whom the authority believes signed this", err)
+				t.Errorf("got %v, want a rejection: no key of the authority signed this", err)
 			}
 		}
 	})
@@ -336,7 +336,7 @@ func TestPredicate(t *testing.T) {
 	}
 }
 
-// TestFact looks at what a fact says, beside being one.
+// TestFact checks the content of a fact.
 func TestFact(t *testing.T) {
 	l := newLab(t)
 	at := time.Now().Add(-24 * time.Hour).Truncate(time.Second).UTC()

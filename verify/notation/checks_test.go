@@ -41,7 +41,7 @@ func TestStores(t *testing.T) {
 		tsa    []byte
 		says   string // empty: accepted
 	}{
-		{"an intermediate vouches for whom it issued", between.pem(), nil, ""},
+		{"an intermediate vouches for its certificates", between.pem(), nil, ""},
 		{"a self-signed signer vouches for itself", alone.pem(), nil, ""},
 		{"a signer of another's with the same name", namesake.pem(), nil, signer},
 		{"a signer under another name, with the same key", renamed(t, alone), nil, signer},
@@ -61,7 +61,7 @@ func TestStores(t *testing.T) {
 	}
 	unknown := trusting(ca, func(a *verify.Authority) { a.Notation.Level.Revocation = "warn" })
 	if err := notation.CheckAuthority(unknown); err == nil || !strings.Contains(err.Error(), "unknown action") {
-		t.Errorf("an action for revocation that nobody knows: got %v", err)
+		t.Errorf("an unknown action for revocation: got %v", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func renamed(t *testing.T, p *party) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// TestBounds: what is as large as it may be is read.
+// TestBounds: input at the bound is read.
 func TestBounds(t *testing.T) {
 	ca := newCA(t, "root")
 	good := sign(t, order{by: newSigner(t, ca, "release")})
@@ -188,7 +188,7 @@ func TestFirstAnswerThatEnds(t *testing.T) {
 	}
 }
 
-// TestDeltaThatEnds: a list of what was revoked since another list holds as long as both.
+// TestDeltaThatEnds: a delta list is valid as long as both it and its base list.
 func TestDeltaThatEnds(t *testing.T) {
 	ca := newCA(t, "root")
 	soon, late := time.Now().Add(30*time.Minute), time.Now().Add(time.Hour)

@@ -34,7 +34,7 @@ func carrying(t *testing.T, e attest.Evidence, certificates ...*x509.Certificate
 	return evidence(e.MediaType, verifytest.Must(message.MarshalCBOR()))
 }
 
-// TestEffort: what would take long to compute with is refused before anybody does. The
+// TestEffort: expensive input is refused before it is computed with. The
 // keys would take a third of a second, each time that one is used.
 func TestEffort(t *testing.T) {
 	ca := newCA(t, "root")
@@ -74,9 +74,9 @@ func TestEffort(t *testing.T) {
 				{reason: "a chain of a longer one", evidence: carrying(t, good, by.chain[0], certificate(long)), authority: trusting(ca), code: verify.Malformed, says: refusal},
 				{reason: "a signer's certificate of a longer one", evidence: carrying(t, good, certificate(long), by.chain[1]), authority: trusting(ca), code: verify.Malformed, says: refusal},
 				{reason: "no chain", evidence: carrying(t, good), authority: trusting(ca), code: verify.Malformed, says: "read envelope: certificate"},
-				{reason: "what is no certificate", evidence: carrying(t, good, &x509.Certificate{Raw: []byte("junk")}), authority: trusting(ca), code: verify.Malformed, says: "read envelope: x509: malformed certificate"},
+				{reason: "an invalid certificate", evidence: carrying(t, good, &x509.Certificate{Raw: []byte("junk")}), authority: trusting(ca), code: verify.Malformed, says: "read envelope: x509: malformed certificate"},
 				{reason: "a signer that is trusted itself", evidence: sign(t, order{by: self, mediaType: mediaType}), authority: trusting(self)},
-				{reason: "a stranger's chain, by whose key nobody computes", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca), code: verify.UntrustedChain},
+				{reason: "an untrusted chain, with a key that is not used", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "with the trusted root at its end", evidence: carrying(t, good, stranger.chain[0], ca.certificate()), authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "where that is noted", evidence: carrying(t, good, stranger.chain...), authority: trusting(ca, func(a *verify.Authority) { a.Notation.Level = verify.Audit() }), code: verify.BadSignature},
 				{reason: "a timestamp", evidence: signed(plain), authority: with(plain)},
@@ -90,12 +90,12 @@ func TestEffort(t *testing.T) {
 			// refused.
 			ten := carrying(t, good, several[:10]...)
 			if _, err := newVerifier(t, notation.Options{}).Verify(t.Context(), pinned(t, manifest), ten, trusting(ca)); codeOf(t, err) == "" {
-				t.Error("a chain of strangers was believed")
+				t.Error("an untrusted chain was accepted")
 			}
 			eleven := carrying(t, good, append(several[:10:10], certificate(long))...)
 			_, err := newVerifier(t, notation.Options{}).Verify(t.Context(), pinned(t, manifest), eleven, trusting(ca))
 			if failure, is := errors.AsType[*image.Error](err); !is || failure.Kind != image.Bound {
-				t.Errorf("eleven certificates: got %v, want what is beyond a bound", err)
+				t.Errorf("eleven certificates: got %v, want an error of a bound", err)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func Example() {
 	subject := verifytest.Must(verifytest.Must(image.Parse("registry.example/app:v1")).Pin(manifest))
 	evidence := attest.Evidence{Format: attest.Notation, Role: attest.Signature, MediaType: verifytest.NotationJWS, Payload: envelope}
 
-	verifier := verifytest.Must(notation.New(notation.Options{})) // nobody is asked about revocation
+	verifier := verifytest.Must(notation.New(notation.Options{})) // no requests about revocation
 	for _, identity := range []string{notary.Identity(), "x509.subject: C=XX, ST=None, O=elsewhere"} {
 		fact, err := verifier.Verify(context.Background(), subject, evidence, verify.Authority{
 			Name:     "release",

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/notation"
 )
 
-// FuzzVerify holds that no envelope makes the verifier panic, and that what is
-// not one of the envelopes that were signed proves nothing about another image.
+// FuzzVerify: no envelope makes the verifier panic, and an envelope other than the
+// signed ones verifies no other image.
 func FuzzVerify(f *testing.F) {
 	ca := newCA(f, "root")
 	by := newSigner(f, ca, "release")
@@ -33,8 +33,8 @@ func FuzzVerify(f *testing.F) {
 		if cose {
 			mediaType = mediaTypeCOSE
 		}
-		// The audit level believes any signer, so only who signs the digest
-		// itself could get through, and nobody did.
+		// The audit level accepts any signer, so only an envelope over the digest
+		// itself could pass, and there is none.
 		fact, err := verifier.Verify(t.Context(), other, evidence(mediaType, envelope), authority)
 		if err == nil {
 			t.Fatalf("proved: %+v", fact)

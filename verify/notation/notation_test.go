@@ -90,7 +90,7 @@ type row struct {
 	authority verify.Authority
 	subject   image.Descriptor // the usual manifest if zero
 	code      verify.Code
-	says      string // what the rejection must tell the user
+	says      string // a part of the rejection's message
 	notes     []string
 }
 
@@ -106,7 +106,7 @@ func (r row) run(t *testing.T) {
 	}
 	if err != nil {
 		if !strings.Contains(err.Error(), r.says) {
-			t.Errorf("it says %q, want %q in it", err, r.says)
+			t.Errorf("got %q, want %q in it", err, r.says)
 		}
 		if fact.Format != "" {
 			t.Errorf("a rejection came with a fact: %+v", fact)
@@ -157,13 +157,13 @@ func TestTrustAndTarget(t *testing.T) {
 				}), code: verify.UntrustedChain, says: "the policy gives none"},
 				{reason: "the signer's whole name", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example, CN=release"))},
 				{reason: "a part of the signer's name", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example"))},
-				{reason: "somebody else's name", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example, CN=nightly")), code: verify.WrongIdentity, says: "CN=release"},
+				{reason: "another name", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example, CN=nightly")), code: verify.WrongIdentity, says: "CN=release"},
 				{reason: "one of two names", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example, CN=nightly", "x509.subject: C=US, ST=WA, O=example, CN=release"))},
 				{reason: "the root's name is not the signer's", evidence: good, authority: trusting(ca, identities("x509.subject: C=US, ST=WA, O=example, CN=root")), code: verify.WrongIdentity},
 				{reason: "a signature of another digest", evidence: good, authority: trusting(ca), subject: other, code: verify.WrongDigest, says: manifest.Digest.String()},
 				{reason: "a signature of the same bytes as something else", evidence: good, authority: trusting(ca), subject: otherType, code: verify.WrongDigest, says: image.MediaTypeIndex},
 				{reason: "a signature with another size", evidence: good, authority: trusting(ca), subject: otherSize, code: verify.WrongDigest, says: "529 bytes"},
-				{reason: "audit lets a stranger pass, and says so", evidence: good, authority: trusting(stranger, level(verify.Audit())), notes: []string{"authenticity"}},
+				{reason: "audit admits another signer, noted", evidence: good, authority: trusting(stranger, level(verify.Audit())), notes: []string{"authenticity"}},
 				{reason: "audit does not let another digest pass", evidence: good, authority: trusting(stranger, level(verify.Audit())), subject: other, code: verify.WrongDigest},
 				{reason: "user metadata that is asked for", evidence: metadata, authority: trusting(ca, annotated("stage", "prod"))},
 				{reason: "user metadata with another value", evidence: metadata, authority: trusting(ca, annotated("stage", "test")), code: verify.WrongAnnotation, says: "stage=prod"},
@@ -243,7 +243,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-func TestFactExpiresWithWhatItRestsOn(t *testing.T) {
+func TestFactExpiresWithItsMaterial(t *testing.T) {
 	now := time.Now()
 	ca := newCA(t, "root")
 	short := newSigner(t, ca, "release", func(c *x509.Certificate) { c.NotAfter = now.Add(time.Hour) })
@@ -310,14 +310,14 @@ func TestTimestamps(t *testing.T) {
 				{reason: "signed while the certificate was valid", evidence: stamped, authority: with()},
 				{reason: "the same without trust in the timestamp authority", evidence: stamped, authority: trusting(ca), code: verify.ExpiredCertificate},
 				{reason: "a timestamp chain of the authority's own term", evidence: stamped, authority: trusting(ca, func(a *verify.Authority) { a.Timestamp.Chain = stamps.ca.pem() })},
-				{reason: "a timestamp by somebody else", evidence: sign(t, order{by: ended, mediaType: mediaType, at: then, tsa: foreign}), authority: with(), code: verify.BadTimestamp},
+				{reason: "a timestamp by another authority", evidence: sign(t, order{by: ended, mediaType: mediaType, at: then, tsa: foreign}), authority: with(), code: verify.BadTimestamp},
 				{reason: "a timestamp after the certificate had ended", evidence: sign(t, order{by: ended, mediaType: mediaType, at: then, tsa: late}), authority: with(), code: verify.ExpiredCertificate},
 				{reason: "no timestamp where one can be proved", evidence: plain, authority: with(), code: verify.NoTimestamp},
 				{reason: "no timestamp, to be noted", evidence: plain, authority: with(func(a *verify.Authority) { a.Notation.Level = verify.Permissive() }), notes: []string{"authenticTimestamp"}},
 				{reason: "no timestamp, to be noted and yet required", evidence: plain, authority: with(required, func(a *verify.Authority) { a.Notation.Level = verify.Permissive() }), code: verify.NoTimestamp},
 				{reason: "a late timestamp, to be noted, is no trusted time", evidence: sign(t, order{by: ended, mediaType: mediaType, at: then, tsa: late}),
 					authority: with(bounds(then, time.Time{}), func(a *verify.Authority) { a.Notation.Level = verify.Permissive() }), code: verify.NoTimestamp},
-				{reason: "a stranger's word, to be noted, is no trusted time", evidence: authentic, authority: trusting(newCA(t, "another root"), bounds(then, time.Time{}), func(a *verify.Authority) {
+				{reason: "the time of an untrusted signer, to be noted, is no trusted time", evidence: authentic, authority: trusting(newCA(t, "another root"), bounds(then, time.Time{}), func(a *verify.Authority) {
 					a.Notation.SigningAuthority, a.Notation.Level = a.Notation.CA, verify.Audit()
 				}), code: verify.NoTimestamp},
 				{reason: "a timestamp that is required", evidence: stamped, authority: with(required)},
@@ -397,17 +397,17 @@ func TestForgedEnvelopes(t *testing.T) {
 		{reason: "no signature", evidence: jws(t, good, func(f map[string]any) { delete(f, "signature") }), authority: trusting(ca), code: verify.Malformed},
 		{reason: "alg none", evidence: jws(t, good, func(f map[string]any) { f["protected"], f["signature"] = header("none"), "" }), authority: trusting(ca), code: verify.BadSignature, says: "none"},
 		{reason: "alg none with the signature left in place", evidence: jws(t, good, func(f map[string]any) { f["protected"] = header("none") }), authority: trusting(ca), code: verify.BadSignature},
-		{reason: "a symmetric algorithm, whose key would be public", evidence: jws(t, good, func(f map[string]any) { f["protected"] = header("HS256") }), authority: trusting(ca), code: verify.BadSignature},
+		{reason: "a symmetric algorithm, with a key that would be public", evidence: jws(t, good, func(f map[string]any) { f["protected"] = header("HS256") }), authority: trusting(ca), code: verify.BadSignature},
 		{reason: "no certificates", evidence: jws(t, good, func(f map[string]any) { f["header"] = map[string]any{} }), authority: trusting(ca), code: verify.Malformed},
-		{reason: "a stranger's certificate under the trusted root", evidence: forgedChain, authority: trusting(ca), code: verify.UntrustedChain},
-		{reason: "a stranger with the same names", evidence: sign(t, order{by: stranger}), authority: trusting(ca), code: verify.UntrustedChain},
+		{reason: "a foreign certificate under the trusted root", evidence: forgedChain, authority: trusting(ca), code: verify.UntrustedChain},
+		{reason: "another signer with the same names", evidence: sign(t, order{by: stranger}), authority: trusting(ca), code: verify.UntrustedChain},
 		{reason: "one bit of COSE", evidence: evidence(mediaTypeCOSE, flip(cose.Payload, middle)), authority: trusting(ca), code: verify.Malformed},
 		{reason: "one bit of COSE's signature", evidence: evidence(mediaTypeCOSE, flip(cose.Payload, len(cose.Payload)-1)), authority: trusting(ca), code: verify.BadSignature},
 		{reason: "half of COSE", evidence: evidence(mediaTypeCOSE, cose.Payload[:middle]), authority: trusting(ca), code: verify.Malformed},
 		{reason: "half of JWS", evidence: evidence(mediaTypeJWS, good.Payload[:200]), authority: trusting(ca), code: verify.Malformed},
 		{reason: "nothing", evidence: evidence(mediaTypeJWS, nil), authority: trusting(ca), code: verify.Malformed},
-		{reason: "JWS that says it is COSE", evidence: evidence(mediaTypeCOSE, good.Payload), authority: trusting(ca), code: verify.Malformed},
-		{reason: "a media type that nobody reads", evidence: evidence("application/json", good.Payload), authority: trusting(ca), code: verify.Malformed, says: "application/json"},
+		{reason: "JWS declared as COSE", evidence: evidence(mediaTypeCOSE, good.Payload), authority: trusting(ca), code: verify.Malformed},
+		{reason: "an unknown media type", evidence: evidence("application/json", good.Payload), authority: trusting(ca), code: verify.Malformed, says: "application/json"},
 		{reason: "the timestamped envelope", evidence: one, authority: withTSA},
 		{reason: "the timestamp of another signature", evidence: jws(t, one, func(f map[string]any) {
 			f["header"].(map[string]any)["io.cncf.notary.timestampSignature"] = field(two, "header").(map[string]any)["io.cncf.notary.timestampSignature"]
@@ -434,7 +434,7 @@ func TestPluginsAndCriticalAttributesAreRefused(t *testing.T) {
 		t.Run(mediaType, func(t *testing.T) {
 			runAll(t, []row{
 				{reason: "an attribute that may be passed over", evidence: sign(t, order{by: by, mediaType: mediaType, attributes: attribute("com.example.note", false)}), authority: trusting(ca)},
-				{reason: "a critical attribute that nobody knows", evidence: sign(t, order{by: by, mediaType: mediaType, attributes: attribute("com.example.note", true)}), authority: trusting(ca), code: verify.WrongFormat, says: "com.example.note"},
+				{reason: "an unknown critical attribute", evidence: sign(t, order{by: by, mediaType: mediaType, attributes: attribute("com.example.note", true)}), authority: trusting(ca), code: verify.WrongFormat, says: "com.example.note"},
 				{reason: "a verification plugin", evidence: sign(t, order{by: by, mediaType: mediaType, attributes: attribute("io.cncf.notary.verificationPlugin", true)}), authority: trusting(ca), code: verify.WrongFormat, says: "plugins are not supported"},
 				{reason: "a verification plugin that is not marked critical", evidence: sign(t, order{by: by, mediaType: mediaType, attributes: attribute("io.cncf.notary.verificationPlugin", false)}), authority: trusting(ca), code: verify.WrongFormat, says: "plugins are not supported"},
 			})
@@ -484,7 +484,7 @@ func TestSignedDocuments(t *testing.T) {
 	})
 }
 
-func TestCouldNotLook(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	ca := newCA(t, "root")
 	by := newSigner(t, ca, "release")
 	good := sign(t, order{by: by})
@@ -525,7 +525,7 @@ func TestCouldNotLook(t *testing.T) {
 			}
 			_, err := newVerifier(t, notation.Options{}).Verify(ctx, pinned(t, row.subject), row.evidence, row.authority)
 			if _, rejected := errors.AsType[*verify.Rejection](err); err == nil || rejected || !strings.Contains(err.Error(), row.says) {
-				t.Fatalf("got %v, want an error that is no rejection and says %q", err, row.says)
+				t.Fatalf("got %v, want an error that is no rejection and contains %q", err, row.says)
 			}
 			if row.kind != "" && image.KindOf(err) != row.kind {
 				t.Errorf("kind %q, want %q", image.KindOf(err), row.kind)
@@ -548,20 +548,20 @@ func TestCheckAuthority(t *testing.T) {
 		{"a root", trusting(ca), ""},
 		{"revocation may be skipped", set(func(n *verify.Notation) { n.Level.Revocation = verify.Skip }), ""},
 		{"nothing else may", set(func(n *verify.Notation) { n.Level.Authenticity = verify.Skip }), "cannot be skipped"},
-		{"an action that nobody knows", set(func(n *verify.Notation) { n.Level.Expiry = "warn" }), "unknown action"},
+		{"an unknown action", set(func(n *verify.Notation) { n.Level.Expiry = "warn" }), "unknown action"},
 		{"no certificates", set(func(n *verify.Notation) { n.CA = nil }), "want certificates"},
 		{"a key in place of a certificate", set(func(n *verify.Notation) {
 			n.CA = []byte("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")
 		}), "PUBLIC KEY"},
 		{"a certificate with something behind it", set(func(n *verify.Notation) { n.CA = append(n.CA, "rest"...) }), "something else"},
-		{"a signer's certificate, which vouches for nobody", set(func(n *verify.Notation) { n.CA = by.pem() }), "the certificate that issued it"},
+		{"a signer's certificate, which issues none", set(func(n *verify.Notation) { n.CA = by.pem() }), "the certificate that issued it"},
 		{"a timestamp authority that is no root", set(func(n *verify.Notation) { n.TSA = by.pem() }), "no root certificate"},
 		{"an identity of a plugin's kind, which notation would pass over", set(func(n *verify.Notation) { n.Identities = []string{"com.example: x"} }), "com.example"},
 		{"an identity without the mandatory parts", set(func(n *verify.Notation) { n.Identities = []string{"x509.subject: CN=x"} }), "mandatory"},
-		{"everybody and somebody", set(func(n *verify.Notation) {
+		{"all identities and one", set(func(n *verify.Notation) {
 			n.Identities = []string{"*", "x509.subject: C=US, ST=WA, O=example"}
 		}), "wildcard"},
-		{"a timestamp that nobody could prove", trusting(ca, func(a *verify.Authority) { a.Timestamp.Required = true }), "no timestamp authority"},
+		{"a timestamp that could not be verified", trusting(ca, func(a *verify.Authority) { a.Timestamp.Required = true }), "no timestamp authority"},
 		{"another kind of authority", verify.Authority{Name: "key", Key: &verify.Key{}}, "no notation part"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

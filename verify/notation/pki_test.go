@@ -104,7 +104,7 @@ func issue(t testing.TB, issuer *party, template *x509.Certificate) *party {
 	return p
 }
 
-// tsa is a timestamp authority that states the time it is told. It implements
+// tsa is a timestamp authority that states the given time. It implements
 // tspclient.Timestamper.
 type tsa struct {
 	*party
@@ -158,7 +158,7 @@ func (s *tsa) Timestamp(_ context.Context, request *tspclient.Request) (*tspclie
 	return &response, response.UnmarshalBinary(answer)
 }
 
-// order says what is signed and how; zero fields mean the usual.
+// order is the signed content and its form; zero fields mean the usual.
 type order struct {
 	by          *party
 	mediaType   string

@@ -26,12 +26,12 @@ const notationReads = 20480
 
 // word is an answer by OCSP.
 type word struct {
-	ca, by *party // in whose name, and by whom
+	ca, by *party // the CA in its name, and its signer
 	isBare bool   // does not show by's certificate
 	serial *big.Int
 	status int
 	next   time.Time
-	length int    // of just so many bytes, if any are told
+	length int    // of just so many bytes, if not 0
 	behind string // what comes after it
 }
 
@@ -61,9 +61,9 @@ func answering(answer []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) }
 }
 
-// TestWhoMayAnswer: of the certificates of a CA only a responder's (OCSPSigning) may speak for
-// it; least of all the revoked one for itself. What was not believed is not kept either.
-func TestWhoMayAnswer(t *testing.T) {
+// TestResponders: of the certificates of a CA only a responder's (OCSPSigning) may sign its
+// answers; least of all the revoked one for itself. A refused answer is not cached either.
+func TestResponders(t *testing.T) {
 	ca := newCA(t, "root")
 	server := newRegistrar(t, ca)
 	signer := newSigner(t, ca, "release", server.naming("ocsp"))
@@ -87,8 +87,8 @@ func TestWhoMayAnswer(t *testing.T) {
 		{"the signer itself, at length", signer, notationReads, "", false},
 		{"the signer itself, at more length than notation reads", signer, notationReads, "more", false},
 		{"another signer", newSigner(t, ca, "another team"), 0, "", false},
-		{"a responder whose certificate has ended", responder(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), 0, "", false},
-		{"one whose certificate is of the future", responder(func(c *x509.Certificate) {
+		{"a responder with an expired certificate", responder(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), 0, "", false},
+		{"one with a certificate of the future", responder(func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 		}), 0, "", false},
 	} {
@@ -108,8 +108,8 @@ func TestWhoMayAnswer(t *testing.T) {
 	}
 }
 
-// TestWhatAListSpeaksOf: a list on which a certificate cannot be says nothing of it.
-func TestWhatAListSpeaksOf(t *testing.T) {
+// TestScopeOfAList: a list that excludes a certificate by its scope has no answer for it.
+func TestScopeOfAList(t *testing.T) {
 	type scope struct {
 		Point         asn1.RawValue  `asn1:"optional,tag:0"`
 		OnlyUser      bool           `asn1:"optional,tag:1"`
@@ -150,16 +150,16 @@ func TestWhatAListSpeaksOf(t *testing.T) {
 	own, other := called(specific, 6, address), called(specific, 6, address+"/2")
 	for _, row := range []struct {
 		reason     string
-		looked     attest.Evidence // whose certificate is looked up
+		looked     attest.Evidence // with the certificate that is looked up
 		extensions []pkix.Extension
 		isGood     bool
 	}{
 		{"all certificates", user, nil, true},
-		{"all certificates, it says", user, of(28, scope{}), true},
-		{"all certificates, it says, and something behind", user, of(28, scope{}, 5, 0), false},
+		{"all certificates, explicitly", user, of(28, scope{}), true},
+		{"all certificates, explicitly, and trailing data", user, of(28, scope{}, 5, 0), false},
 		{"all certificates, also authorities'", authority, of(28, scope{}), true},
-		{"what is no certificate authority", user, of(28, scope{OnlyUser: true}), true},
-		{"what is no certificate authority, as this one is", authority, of(28, scope{OnlyUser: true}), false},
+		{"end-entity certificates", user, of(28, scope{OnlyUser: true}), true},
+		{"end-entity certificates, as this is an authority", authority, of(28, scope{OnlyUser: true}), false},
 		{"certificate authorities", authority, of(28, scope{OnlyCA: true}), true},
 		{"certificate authorities, as this is none", user, of(28, scope{OnlyCA: true}), false},
 		{"those of this address", user, at(own), true},
@@ -176,7 +176,7 @@ func TestWhatAListSpeaksOf(t *testing.T) {
 		{"others' certificates", user, of(28, scope{Indirect: true}), false},
 		{"attributes", user, of(28, scope{OnlyAttribute: true}), false},
 		{"what cannot be read", user, of(28, "text"), false},
-		{"what is new since another list", user, of(27, big.NewInt(1)), false},
+		{"a delta list", user, of(27, big.NewInt(1)), false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			server.set(func(r *registrar) {
@@ -210,7 +210,7 @@ func TestASpoiltAnswerIsNotKept(t *testing.T) {
 		reason string
 		by     *party
 		isGood bool
-	}{{"a stranger's answer", stranger, false}, {"the CA's own", ca, true}} {
+	}{{"another CA's answer", stranger, false}, {"the CA's own", ca, true}} {
 		verifier := newVerifier(t, revocationRequests)
 		server.set(func(r *registrar) { r.signedBy, r.status = row.by, ocsp.Good })
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); err != nil {
@@ -302,8 +302,8 @@ func TestAddressesOfResponders(t *testing.T) {
 	}
 }
 
-// TestARedirectKeepsTheQuestion: what is answered after a redirect is kept for the question
-// that was asked, and not for the one that it was redirected to.
+// TestARedirectKeepsTheQuestion: an answer after a redirect is cached for the original
+// request, and not for the redirected one.
 func TestARedirectKeepsTheQuestion(t *testing.T) {
 	ca := newCA(t, "root")
 	server := newRegistrar(t, ca)

@@ -27,7 +27,7 @@ import (
 // asking may query the servers of these tests.
 var revocationRequests = notation.Options{Transport: &http.Transport{DialContext: dial.New(dial.Config{}).DialContext}, InsecureLoopback: true}
 
-// registrar answers questions about revocation as it is told to.
+// registrar answers requests about revocation as configured.
 type registrar struct {
 	*httptest.Server
 	ca *party
@@ -132,33 +132,33 @@ func TestRevocation(t *testing.T) {
 	level := func(action verify.Action) verify.Authority {
 		return trusting(ca, func(a *verify.Authority) { a.Notation.Level.Revocation = action })
 	}
-	const couldNotLook = "could not look"
+	const indeterminate = "indeterminate"
 	for service, tooMuch := range map[string]string{"ocsp": "more than 20480 bytes", "crl": "more than 16777216 bytes"} {
 		for _, row := range []struct {
 			reason    string
 			change    func(*registrar)
 			authority verify.Authority
-			code      string // couldNotLook, a verify.Code, or empty for a fact
+			code      string // indeterminate, a verify.Code, or empty for a fact
 			notes     int
 			asks      int
-			says      string // what could-not-look must tell
+			says      string // a part of the error if indeterminate
 		}{
 			{reason: "it was not revoked", authority: trusting(ca), asks: 1},
 			{reason: "it was revoked", change: revoked, authority: trusting(ca), code: string(verify.Revoked), asks: 1},
 			{reason: "it was revoked, to be noted", change: revoked, authority: level(verify.Note), notes: 1, asks: 1},
-			{reason: "it was revoked, and nobody wants to know", change: revoked, authority: level(verify.Skip), notes: 1, asks: 0},
-			{reason: "the answer is signed by another identity", change: func(r *registrar) { r.signedBy = stranger }, authority: trusting(ca), code: couldNotLook, asks: 1},
-			{reason: "the answer is out of date", change: func(r *registrar) { r.next = time.Now().Add(-time.Minute) }, authority: trusting(ca), code: couldNotLook, asks: 1},
-			{reason: "the server is broken", change: respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), authority: trusting(ca), code: couldNotLook, asks: 1},
+			{reason: "it was revoked, and that is not checked", change: revoked, authority: level(verify.Skip), notes: 1, asks: 0},
+			{reason: "the answer is signed by another identity", change: func(r *registrar) { r.signedBy = stranger }, authority: trusting(ca), code: indeterminate, asks: 1},
+			{reason: "the answer is out of date", change: func(r *registrar) { r.next = time.Now().Add(-time.Minute) }, authority: trusting(ca), code: indeterminate, asks: 1},
+			{reason: "the server is broken", change: respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), authority: trusting(ca), code: indeterminate, asks: 1},
 			{reason: "the server is broken, to be noted", change: respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), authority: level(verify.Note), notes: 1, asks: 1},
-			{reason: "the answer is garbage", change: respond(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("garbage")) }), authority: trusting(ca), code: couldNotLook, asks: 1},
-			{reason: "the answer never ends", change: respond(endless), authority: trusting(ca), code: couldNotLook, asks: 1, says: tooMuch},
+			{reason: "the answer is garbage", change: respond(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("garbage")) }), authority: trusting(ca), code: indeterminate, asks: 1},
+			{reason: "the answer never ends", change: respond(endless), authority: trusting(ca), code: indeterminate, asks: 1, says: tooMuch},
 			{reason: "a redirect to another scheme", change: respond(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "https://revocation.example/", http.StatusFound)
-			}), authority: trusting(ca), code: couldNotLook, asks: 1, says: "redirect from http to https"},
+			}), authority: trusting(ca), code: indeterminate, asks: 1, says: "redirect from http to https"},
 			{reason: "a redirect to itself", change: respond(func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, r.URL.Path, http.StatusFound)
-			}), authority: trusting(ca), code: couldNotLook, asks: 4, says: "more than 3 redirects"},
+			}), authority: trusting(ca), code: indeterminate, asks: 4, says: "more than 3 redirects"},
 		} {
 			t.Run(service+"/"+row.reason, func(t *testing.T) {
 				server := newRegistrar(t, ca)
@@ -170,12 +170,12 @@ func TestRevocation(t *testing.T) {
 				if got := server.requests(); got != row.asks {
 					t.Errorf("%d requests, want %d", got, row.asks)
 				}
-				if row.code == couldNotLook {
+				if row.code == indeterminate {
 					if _, rejected := errors.AsType[*verify.Rejection](err); err == nil || rejected || image.KindOf(err) != image.Unavailable {
 						t.Fatalf("got %v, want an error that is no rejection", err)
 					}
 					if !strings.Contains(err.Error(), row.says) {
-						t.Errorf("it says %q, want %q in it", err, row.says)
+						t.Errorf("got %q, want %q in it", err, row.says)
 					}
 					return
 				}
@@ -193,7 +193,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// endless answers as long as somebody listens.
+// endless answers as long as the client reads.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	block := bytes.Repeat([]byte{0}, 1<<20)
 	for {
@@ -226,18 +226,18 @@ func TestRevocationOfTheTimestampAuthority(t *testing.T) {
 		r.respond = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 	})
 	if err := try(); image.KindOf(err) != image.Unavailable {
-		t.Errorf("got %v, want could-not-look", err)
+		t.Errorf("got %v, want an unavailable error", err)
 	}
 }
 
-func TestNobodyIsAskedOffline(t *testing.T) {
+func TestOfflineSendsNoRequest(t *testing.T) {
 	ca := newCA(t, "root")
 	server := newRegistrar(t, ca)
 	for _, service := range []string{"ocsp", "crl"} {
 		good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
 		_, err := newVerifier(t, notation.Options{}).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "offline") {
-			t.Errorf("%s: got %v, want could-not-look that says offline", service, err)
+			t.Errorf("%s: got %v, want an unavailable error that contains offline", service, err)
 		}
 	}
 	if server.requests() != 0 {
@@ -288,8 +288,8 @@ func TestAnswersAreRememberedUntilTheyEnd(t *testing.T) {
 	}
 }
 
-// TestForeignAnswersAreNotRemembered: answers travel in the clear, so somebody
-// in between can spoil one. That must end when he goes away.
+// TestForeignAnswersAreNotRemembered: answers are sent without TLS, so an on-path
+// attacker can spoil one. The effect must end with the attack.
 func TestForeignAnswersAreNotRemembered(t *testing.T) {
 	ca, stranger := newCA(t, "root"), newCA(t, "root")
 	for _, service := range []string{"ocsp", "crl"} {
@@ -298,7 +298,7 @@ func TestForeignAnswersAreNotRemembered(t *testing.T) {
 		good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
 		verifier := newVerifier(t, revocationRequests)
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); image.KindOf(err) != image.Unavailable {
-			t.Fatalf("%s: got %v, want could-not-look", service, err)
+			t.Fatalf("%s: got %v, want an unavailable error", service, err)
 		}
 		server.set(func(r *registrar) { r.signedBy = ca })
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); err != nil {
@@ -323,7 +323,7 @@ func TestAskingHasADeadline(t *testing.T) {
 		_, err := newVerifier(t, notation.Options{Transport: stuck{}, Timeout: 10 * time.Millisecond, InsecureLoopback: true}).
 			Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if _, rejected := errors.AsType[*verify.Rejection](err); rejected || image.KindOf(err) != image.Unavailable {
-			t.Errorf("%s: got %v, want could-not-look", service, err)
+			t.Errorf("%s: got %v, want an unavailable error", service, err)
 		}
 	}
 	if _, err := notation.New(notation.Options{Timeout: -time.Second}); err == nil {
@@ -331,8 +331,8 @@ func TestAskingHasADeadline(t *testing.T) {
 	}
 }
 
-// TestWhoMayBeAsked: a certificate's author must not choose whom we connect to.
-func TestWhoMayBeAsked(t *testing.T) {
+// TestRevocationAddresses: a certificate's author must not choose the gateway's connections.
+func TestRevocationAddresses(t *testing.T) {
 	ca, stranger := newCA(t, "root"), newCA(t, "another root")
 	audit := func(a *verify.Authority) { a.Notation.Level = verify.Audit() }
 	for _, service := range []string{"ocsp", "crl"} {
@@ -345,17 +345,17 @@ func TestWhoMayBeAsked(t *testing.T) {
 		}
 		fact, err = newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(ca, audit))
 		if err != nil || len(fact.Notes) != 2 || server.requests() != 1 {
-			t.Errorf("%s of a stranger whom the level lets pass: %v, notes %q, %d requests; want no further one", service, err, fact.Notes, server.requests())
+			t.Errorf("%s of an untrusted signer that the level admits: %v, notes %q, %d requests; want no further one", service, err, fact.Notes, server.requests())
 		}
 		_, err = newVerifier(t, notation.Options{Transport: revocationRequests.Transport}).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger))
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "on this machine") || server.requests() != 1 {
-			t.Errorf("%s on this machine: %v, %d requests; want could-not-look and no further one", service, err, server.requests())
+			t.Errorf("%s on this machine: %v, %d requests; want an unavailable error and no further one", service, err, server.requests())
 		}
 	}
 }
 
-// TestTheCallerLeaves: whose time ends while a responder is asked is told so, and nothing of
-// the signature, whatever the level makes of an answer that is missing.
+// TestTheCallerLeaves: a caller that leaves during a request gets its context's error, and no
+// verdict about the signature, whatever the level makes of a missing answer.
 func TestTheCallerLeaves(t *testing.T) {
 	ca := newCA(t, "root")
 	r := newRegistrar(t, ca)

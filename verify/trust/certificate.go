@@ -142,8 +142,11 @@ func (s Summary) Signer(subject string) verify.Signer {
 }
 
 // id combines all identifying fields of the certificate, so that two names of one certificate are
-// not two signers.
+// not two signers. An identity of OpenID Connect outlives the certificate authority: Fulcio's.
 func (s Summary) id() string {
+	if s.Issuer != "" {
+		s.IssuerName = ""
+	}
 	return fmt.Sprintf("%q %q %q %q", s.Issuer, s.IssuerName, s.Name, slices.Sorted(slices.Values(s.Subjects)))
 }
 

@@ -27,7 +27,7 @@ func keyPEM(key crypto.PublicKey) string {
 	return blockOf("PUBLIC KEY", verifytest.Must(x509.MarshalPKIXPublicKey(key)))
 }
 
-// TestCheckKeys: what passes verifies, and what is refused never does: material of the
+// TestCheckKeys: accepted material verifies, and refused material never does: material of the
 // same key is refused, too.
 func TestCheckKeys(t *testing.T) {
 	good := map[string]string{}
@@ -99,7 +99,7 @@ func TestCheckCertificates(t *testing.T) {
 	chain, tsa := string(s.CA.RootPEM()), string(s.TSA.ChainPEM())
 	for _, test := range []struct {
 		reason, text        string
-		leaf, chain, stamps bool // what it is good for
+		leaf, chain, stamps bool // its purposes
 	}{
 		{"a signer's", leaf, true, true, false},
 		{"a root", chain, true, true, true},

@@ -74,8 +74,8 @@ func TestRoots(t *testing.T) {
 		want   []*issuer // none: refused
 	}{
 		{"a root", pemOf(ca), []*issuer{ca}},
-		{"a root and what it issued", pemOf(between, ca), []*issuer{ca}},
-		{"a root and what it issued under its own name", pemOf(namesake, ca), []*issuer{ca}},
+		{"a root and its certificate", pemOf(between, ca), []*issuer{ca}},
+		{"a root and its certificate under its own name", pemOf(namesake, ca), []*issuer{ca}},
 		{"an intermediate alone is trusted as such", pemOf(between), []*issuer{between}},
 		{"no certificate", []byte("x"), nil},
 	}
@@ -127,12 +127,12 @@ func TestLogs(t *testing.T) {
 		{"as long as may be", verify.Log{Keys: padded(log, trust.MaxPEM)}, nil, true},
 		{"longer", verify.Log{Keys: padded(log, trust.MaxPEM+1)}, nil, false},
 		{"none", verify.Log{Keys: []byte("\n")}, nil, false},
-		{"what is no key", verify.Log{Keys: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")})}, nil, false},
+		{"an invalid key", verify.Log{Keys: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: []byte("x")})}, nil, false},
 		{"a key and an address", verify.Log{Keys: log, URL: "https://rekor.example"}, nil, true},
 		{"an address without host", verify.Log{Keys: log, URL: "rekor"}, nil, false},
 		{"an address that is none", verify.Log{Keys: log, URL: "https://%zz"}, nil, false},
 		{"the root's log by its address", verify.Log{URL: "https://rekor.one.example"}, one.TrustedRoot(), true},
-		{"the root's log by what is no address", verify.Log{URL: "https://%zz"}, one.TrustedRoot(), false},
+		{"the root's log by an invalid address", verify.Log{URL: "https://%zz"}, one.TrustedRoot(), false},
 		{"a root as long as may be", verify.Log{}, padded(one.TrustedRoot(), trust.MaxRoot), true},
 		{"a root that is longer", verify.Log{}, padded(one.TrustedRoot(), trust.MaxRoot+1), false},
 	}
@@ -195,7 +195,7 @@ func TestBrokenTerms(t *testing.T) {
 		good      bool
 	}{
 		{"keyless by a root", verify.Authority{Keyless: keyless(verify.CT{}), TrustedRoot: one.TrustedRoot()}, true},
-		{"keyless by a root that has nobody to issue certificates", verify.Authority{Keyless: keyless(verify.CT{}), TrustedRoot: withoutCA}, false},
+		{"keyless by a root without a certificate authority", verify.Authority{Keyless: keyless(verify.CT{}), TrustedRoot: withoutCA}, false},
 		{"keys of CT logs", verify.Authority{Keyless: keyless(verify.CT{Keys: one.CTLog.PublicPEM()}), Log: ignored}, true},
 		{"broken keys of CT logs", verify.Authority{Keyless: keyless(verify.CT{Keys: []byte("x")}), Log: ignored}, false},
 		{"a leaf", verify.Authority{Certificate: &verify.Certificate{Leaf: pemOf(leaf), CT: verify.CT{Ignore: true}}, Log: ignored}, true},
@@ -212,9 +212,9 @@ func TestBrokenTerms(t *testing.T) {
 	}
 }
 
-// TestWhoseTime: the root's timestamp authorities count where the root has a say anyway,
-// or where only they know the time.
-func TestWhoseTime(t *testing.T) {
+// TestTimestampingAuthorities: the root's timestamp authorities count where the root is used anyway,
+// or where only they give the time.
+func TestTimestampingAuthorities(t *testing.T) {
 	one := newSigstore("one")
 	key := verify.Key{PEM: publicPEM(t, ecdsaKey(t, elliptic.P256()).Public())}
 	noTSA := newStore(t, trust.Options{Private: trust.Private{Rekor: one.Rekor.PublicPEM()}}).Snapshot()
@@ -228,7 +228,7 @@ func TestWhoseTime(t *testing.T) {
 	}{
 		{"the root's log is asked for", whole, verify.Authority{Key: &key}, 1},
 		{"a log of the policy's own", whole, verify.Authority{Key: &key, Log: given}, 0},
-		{"a log of the policy's own tells the time", whole, verify.Authority{Key: &key, Log: given, NotBefore: now}, 0},
+		{"a log of the policy's own gives the time", whole, verify.Authority{Key: &key, Log: given, NotBefore: now}, 0},
 		{"no log, and no time", whole, verify.Authority{Key: &key, Log: ignored}, 0},
 		{"a start, and no log", whole, verify.Authority{Key: &key, Log: ignored, NotBefore: now}, 1},
 		{"an end, and no log", whole, verify.Authority{Key: &key, Log: ignored, NotAfter: now}, 1},
@@ -243,7 +243,7 @@ func TestWhoseTime(t *testing.T) {
 	}
 }
 
-// TestOtherExtensions: only what stands right under Fulcio's arc says who somebody is.
+// TestOtherExtensions: only extensions right under Fulcio's arc describe an identity.
 func TestOtherExtensions(t *testing.T) {
 	arc := asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 57264, 1}
 	under := func(numbers ...int) asn1.ObjectIdentifier { return append(slices.Clone(arc), numbers...) }
@@ -272,11 +272,37 @@ func TestOtherExtensions(t *testing.T) {
 	san, unknown := asn1.ObjectIdentifier{2, 5, 29, 17}, asn1.ObjectIdentifier{1, 2, 3}
 	checkable := trust.Checkable(&x509.Certificate{UnhandledCriticalExtensions: []asn1.ObjectIdentifier{san, unknown}})
 	if left := checkable.UnhandledCriticalExtensions; len(left) != 1 || !left[0].Equal(unknown) {
-		t.Errorf("critical extensions that nobody handles: got %v, want %v", left, unknown)
+		t.Errorf("unhandled critical extensions: got %v, want %v", left, unknown)
 	}
 }
 
 // TestSignerNames: a signer has the name that was matched, or the best that there is.
+// TestSignerID: an identity of OpenID Connect is the same by two authorities of one Fulcio; a
+// distinguished name by two authorities is not.
+func TestSignerID(t *testing.T) {
+	id := func(s trust.Summary) string { return s.Signer("").ID }
+	identity := trust.Summary{Subjects: []string{"ann@example.com"}, Issuer: "https://issuer", IssuerName: "CN=ca"}
+	name := trust.Summary{Name: "CN=signer", IssuerName: "CN=ca"}
+	for _, c := range []struct {
+		reason string
+		of     trust.Summary
+		change func(*trust.Summary)
+		same   bool
+	}{
+		{"another certificate authority of the identity", identity, func(s *trust.Summary) { s.IssuerName = "CN=next" }, true},
+		{"another issuer of the identity", identity, func(s *trust.Summary) { s.Issuer = "https://other" }, false},
+		{"another subject", identity, func(s *trust.Summary) { s.Subjects = []string{"bob@example.com"} }, false},
+		{"another certificate authority of the name", name, func(s *trust.Summary) { s.IssuerName = "CN=next" }, false},
+		{"nothing", name, func(*trust.Summary) {}, true},
+	} {
+		changed := c.of
+		c.change(&changed)
+		if got := id(c.of) == id(changed); got != c.same {
+			t.Errorf("%s: the same signer %t", c.reason, got)
+		}
+	}
+}
+
 func TestSignerNames(t *testing.T) {
 	fulcio := trust.Summary{Subjects: []string{"one", "two"}, Issuer: "https://issuer", IssuerName: "CN=ca"}
 	plain := trust.Summary{Name: "CN=signer", Subjects: []string{"one"}, IssuerName: "CN=ca"}

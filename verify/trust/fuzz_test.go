@@ -49,7 +49,7 @@ func FuzzFetch(f *testing.F) {
 		files[names[which%uint(len(names))]] = text
 		got, err := (&trust.TUF{Files: files, Root: ours.root}).Fetch(t.Context())
 		if err == nil && !bytes.Equal(got, content) {
-			t.Errorf("taken, and nobody signed it: %q", got)
+			t.Errorf("accepted, and unsigned: %q", got)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func TestForeignIntermediates(t *testing.T) {
 }
 
 // TestUncertifiedIntermediates: an authority is given none that its root has not
-// certified, so that nobody computes with a stranger's.
+// certified, so that no foreign key is computed with.
 func TestUncertifiedIntermediates(t *testing.T) {
 	anchor := issue(t, "corp root", true, nil)
 	signing := issue(t, "code signing", true, anchor)
@@ -149,7 +149,7 @@ func TestUncertifiedIntermediates(t *testing.T) {
 			t.Errorf("%s: got %d of %d, want %d", c.reason, len(got), len(carried), len(want))
 		}
 		if !slices.Equal(carried, given) {
-			t.Errorf("%s: it changed what it was given", c.reason)
+			t.Errorf("%s: it changed its input", c.reason)
 		}
 	}
 }

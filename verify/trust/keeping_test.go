@@ -79,7 +79,7 @@ func TestRetiredBound(t *testing.T) {
 		"another key":                  {verify.Authority{Key: &verify.Key{PEM: kept}}, time.Time{}},
 		"another key with its own end": {verify.Authority{Key: &verify.Key{PEM: kept}, NotAfter: own}, own},
 		"no key":                       {verify.Authority{Keyless: keyless, NotAfter: own}, own},
-		"what is no key":               {verify.Authority{Key: &verify.Key{PEM: []byte("x")}, NotAfter: own}, own},
+		"an invalid key":               {verify.Authority{Key: &verify.Key{PEM: []byte("x")}, NotAfter: own}, own},
 	} {
 		got, err := snapshot.Resolve(t.Context(), test.authority)
 		if err != nil || !got.NotAfter.Equal(test.want) {
@@ -157,8 +157,8 @@ func TestPrivateParts(t *testing.T) {
 	}
 }
 
-// TestKeptOrNot: a root that cannot be kept for the next start is in use, and told of; one
-// that is to be kept nowhere is written nowhere.
+// TestKeptOrNot: a root that cannot be stored for the next start is in use, and reported; one
+// without a folder is not written.
 func TestKeptOrNot(t *testing.T) {
 	t.Chdir(t.TempDir())
 	repository := newRepository(t)
@@ -188,8 +188,8 @@ func TestKeptOrNot(t *testing.T) {
 	}
 }
 
-// TestLoopTellsFailures: and neither successes nor the end.
-func TestLoopTellsFailures(t *testing.T) {
+// TestLoopReportsFailures: and neither successes nor the end.
+func TestLoopReportsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		transport := roundTripper(func(*http.Request) (*http.Response, error) {
@@ -197,7 +197,7 @@ func TestLoopTellsFailures(t *testing.T) {
 			return nil, errors.New("no network")
 		})
 		store := newStore(t, trust.Options{TUF: &trust.TUF{Interval: time.Hour, Client: &http.Client{Transport: transport}}})
-		err := store.Refresh(ctx, func(err error) { t.Errorf("told of %v after the end", err) })
+		err := store.Refresh(ctx, func(err error) { t.Errorf("reported %v after the end", err) })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("the loop ended with %v", err)
 		}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
 
 	"github.com/quaymaster/quaymaster/verify/internal/limits"
@@ -100,16 +101,14 @@ func parsePEMKey(text []byte) (crypto.PublicKey, error) {
 		return nil, errors.New("public key: there is text after the PEM block")
 	}
 	switch block.Type {
-	case "PUBLIC KEY":
-		key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	case "PUBLIC KEY", "RSA PUBLIC KEY":
+		key, err := cryptoutils.UnmarshalPEMToPublicKey(text)
 		if err != nil {
-			return nil, fmt.Errorf("public key: want ECDSA on P-256, P-384 or P-521, RSA of at least %d bits, or Ed25519, in PKIX form: %w", minRSA, err)
+			return nil, fmt.Errorf("public key: want ECDSA on P-256, P-384 or P-521, RSA of at least %d bits, or Ed25519, in PKIX form, or RSA in that of PKCS #1: %w", minRSA, err)
 		}
 		return key, nil
 	case "CERTIFICATE":
 		return nil, errors.New("public key: this is a certificate; give it as one, so that its chain and validity are checked")
-	case "RSA PUBLIC KEY":
-		return nil, errors.New("public key: this is PKCS #1; write it in PKIX form (openssl rsa -RSAPublicKey_in -pubout)")
 	default:
 		return nil, fmt.Errorf("public key: the PEM block is %q, want %q", block.Type, "PUBLIC KEY")
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// TestMemoryIsBounded fills what is remembered: it never has more than its bound, and all
+// TestMemoryIsBounded fills the cache: it never has more than its bound, and all
 // of it until then.
 func TestMemoryIsBounded(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

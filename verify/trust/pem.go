@@ -56,7 +56,7 @@ func splitPEM(text []byte) ([][]byte, error) {
 		var block *pem.Block
 		block, rest = pem.Decode(rest)
 		if block == nil {
-			return nil, errors.New("PEM: there is text that is no PEM block")
+			return nil, errors.New(`PEM: there is text that is no PEM block; want "-----BEGIN PUBLIC KEY-----"`)
 		}
 		if len(blocks) == MaxCertificates {
 			return nil, fmt.Errorf("PEM: more than the bound of %d blocks", MaxCertificates)

@@ -60,8 +60,8 @@ func TestRetired(t *testing.T) {
 	}
 }
 
-// TestRetiredCertificates: where a certificate says whose key it is, all retired keys are
-// looked for in it, and nothing where none is retired.
+// TestRetiredCertificates: where a certificate names the key's owner, all retired keys are
+// searched for in it, and none where none is retired.
 func TestRetiredCertificates(t *testing.T) {
 	lost, end := ecdsaKey(t, elliptic.P256()).Public(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	parsed, err := trust.NewPublicKey(lost, "")

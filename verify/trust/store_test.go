@@ -174,7 +174,7 @@ func TestMaterialRefuses(t *testing.T) {
 		test.authority.Name = "a"
 		_, err := snapshot.Material(test.authority)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("got %v, want an error that says %q", err, test.want)
+			t.Errorf("got %v, want an error that contains %q", err, test.want)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestResolve(t *testing.T) {
 			case test.want == "" && (string(resolved.Key.PEM) != text || resolved.Key.Hash != "sha256"):
 				t.Errorf("resolved to %+v", resolved.Key)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
-				t.Errorf("got %v, want an error that says %q", err, test.want)
+				t.Errorf("got %v, want an error that contains %q", err, test.want)
 			}
 			if _, isRejection := errors.AsType[*verify.Rejection](err); isRejection {
 				t.Error("a failed look-up is a rejection")
@@ -298,7 +298,7 @@ func TestLookUpAgain(t *testing.T) {
 		}
 		expect("while it is down", nil, 1)
 		if stale := store.Status().Stale; len(stale) != 0 {
-			t.Errorf("status tells of stale keys where there is none: %v", stale)
+			t.Errorf("status reports stale keys where there is none: %v", stale)
 		}
 		kms.set(first, nil)
 		expect("at first", first, 2)
@@ -311,7 +311,7 @@ func TestLookUpAgain(t *testing.T) {
 		<-time.After(time.Hour)
 		expect("while the service is away", second, 4)
 		if stale := store.Status().Stale; len(stale) != 1 {
-			t.Errorf("status tells of %d stale keys, want 1", len(stale))
+			t.Errorf("status reports %d stale keys, want 1", len(stale))
 		}
 		expect("a failed look-up waits for its interval, too", second, 4)
 		<-time.After(24 * time.Hour)
@@ -320,12 +320,12 @@ func TestLookUpAgain(t *testing.T) {
 		kms.set(first, nil)
 		expect("until the service is back", first, 7)
 		if stale := store.Status().Stale; len(stale) != 0 {
-			t.Errorf("status still tells of stale keys: %v", stale)
+			t.Errorf("status still reports stale keys: %v", stale)
 		}
 	})
 }
 
-// TestLookUpOnce: many who ask together cost one look-up, and one who leaves
+// TestLookUpOnce: concurrent callers share one look-up, and one that leaves
 // does not end it.
 func TestLookUpOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -350,7 +350,7 @@ func TestLookUpOnce(t *testing.T) {
 		synctest.Wait()
 		leave()
 		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("who left got %v", err)
+			t.Errorf("the caller that left got %v", err)
 		}
 		close(kms.wait)
 		group.Wait()

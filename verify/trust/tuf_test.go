@@ -16,7 +16,7 @@ import (
 
 func newClient() *http.Client { return &http.Client{} }
 
-// repository is a TUF repository in memory that tells no lies.
+// repository is a TUF repository in memory with correct metadata.
 type repository struct {
 	*trusttest.Repository
 	root []byte
@@ -34,7 +34,7 @@ func newRepository(t testing.TB) *repository {
 // publish makes content the trusted root of a new version.
 func (r *repository) publish(t testing.TB, content []byte) {
 	t.Helper()
-	if err := r.Publish(content, trusttest.Honest); err != nil {
+	if err := r.Publish(content, trusttest.None); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,12 +83,12 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("%s: no error", reason)
 		}
 		if status := store.Status(); store.Snapshot() != second || status.Err == nil || status.Generation != second.Generation() {
-			t.Errorf("%s: the old snapshot did not stay, or the status does not tell: %+v", reason, status)
+			t.Errorf("%s: the old snapshot did not stay, or the status does not report it: %+v", reason, status)
 		}
 	}
 }
 
-// TestRefreshRefuses: what the repository's keys did not sign is not taken.
+// TestRefreshRefuses: metadata that the repository's keys did not sign is not accepted.
 func TestRefreshRefuses(t *testing.T) {
 	ours, theirs := newRepository(t), newRepository(t)
 	theirs.publish(t, newSigstore("theirs").TrustedRoot())
@@ -124,7 +124,7 @@ func TestRefreshLoop(t *testing.T) {
 			t.Errorf("the loop ended with %v", err)
 		}
 		if len(failures) != 3 || !strings.Contains(failures[0].Error(), "no network") {
-			t.Errorf("told of %d failures (%v), want 3: at once and after each hour", len(failures), failures)
+			t.Errorf("reported %d failures (%v), want 3: at once and after each hour", len(failures), failures)
 		}
 	})
 }

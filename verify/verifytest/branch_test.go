@@ -25,7 +25,7 @@ func led(t *testing.T, signer *Signer, root []byte, at time.Time) error {
 	return err
 }
 
-// TestBranches: each authority is what it says, and is wrong in one thing at most.
+// TestBranches: each authority has its name's content, and is wrong in one thing at most.
 func TestBranches(t *testing.T) {
 	s, foreign, twin := Must(New(Options{})), Must(New(Options{Name: "foreign"})), Must(New(Options{}))
 	now := time.Now()

@@ -53,8 +53,8 @@ func attach(t *testing.T, ref name.Digest, suffix string, l *Layer, options []re
 	}
 }
 
-// cosign finds and accepts by itself what is stored in a registry, in all three
-// forms, and refuses what another person signed.
+// cosign finds and accepts stored evidence in a registry by itself, in all three
+// forms, and refuses signatures by another key.
 func TestCosignFromRegistry(t *testing.T) {
 	s := Must(New(Options{}))
 	ref, options := inMemory(t, "app")

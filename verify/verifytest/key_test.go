@@ -95,7 +95,7 @@ func TestKeyRefusals(t *testing.T) {
 		{"PSS is a scheme of RSA", KeyOptions{PSS: true}, "PSS is for RSA"},
 		{"Ed25519 hashes by itself", KeyOptions{Algorithm: Ed25519, Hash: crypto.SHA256}, "takes no hash"},
 		{"only Ed25519 has a prehashed variant", KeyOptions{Prehash: true}, "Prehash is for Ed25519"},
-		{"MD5 is known to nobody", KeyOptions{Hash: crypto.MD5}, "not one of"},
+		{"MD5 is not supported", KeyOptions{Hash: crypto.MD5}, "not one of"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -196,7 +196,7 @@ func TestRevocation(t *testing.T) {
 	}{
 		{"good", Good, "", ""},
 		{"revoked", Revoked, "is revoked", "is revoked"},
-		{"a list does not tell unknown from good", Unknown, "revocation status is unknown", ""},
+		{"a list does not distinguish unknown from good", Unknown, "revocation status is unknown", ""},
 		{"stale", Stale, "revocation status is unknown", "revocation status is unknown"},
 		{"down", Down, "revocation status is unknown", "revocation status is unknown"},
 	}

@@ -85,7 +85,7 @@ func TestClaimRefuses(t *testing.T) {
 		claim        Claim
 		words        string
 	}{
-		{"nobody signs", "bundle", Claim{Artifact: artifact}, "no signer"},
+		{"no signer", "bundle", Claim{Artifact: artifact}, "no signer"},
 		{"nothing is signed", "bundle", Claim{Signer: key}, "exactly one of"},
 		{"two things are signed", "bundle", Claim{Signer: key, Artifact: artifact, Statement: statement}, "exactly one of"},
 		{"no such version", "bundle", Claim{Signer: key, Artifact: artifact, Version: "0.4"}, "not 0.1"},

@@ -29,7 +29,7 @@ func UnusableKeys() (map[string]string, error) {
 	all := map[string]string{
 		"no key":         keyBlock([]byte("not a key")),
 		"an empty block": "-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----\n",
-		"PKCS #1":        string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(LongKey(2048))})),
+		"PKCS #1":        string(pem.EncodeToMemory(&pem.Block{Type: "RSA PUBLIC KEY", Bytes: x509.MarshalPKCS1PublicKey(LongKey(1024))})),
 		"text":           "a key",
 	}
 	for name, key := range map[string]crypto.PublicKey{

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestAuditAnnotations: the API server drops an annotation whose key is no
-// qualified name without a slash, so that each must be one.
+// TestAuditAnnotations: the API server drops an annotation unless its key is a
+// qualified name without a slash.
 func TestAuditAnnotations(t *testing.T) {
 	long := strings.Repeat("long-", 30)
 	for _, c := range []struct{ reason, key, want string }{

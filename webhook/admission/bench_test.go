@@ -100,14 +100,14 @@ func (allowing) Decide(context.Context, gate.Request) gate.Outcome {
 	return gate.Outcome{Result: gate.Allow}
 }
 
-// sink is a response that nobody reads.
+// sink is a response that is discarded.
 type sink struct{ header http.Header }
 
 func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(int)             {}
 
-// measure tells the percentiles of one call, decode to encode.
+// measure reports the percentiles of one call, decode to encode.
 func measure(b *testing.B, handler http.Handler, body []byte) {
 	b.Helper()
 	took := make([]time.Duration, 0, 1<<16)

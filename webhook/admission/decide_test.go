@@ -22,7 +22,7 @@ func deployment(images ...string) object {
 	}
 }
 
-func TestWhatTheGateIsAsked(t *testing.T) {
+func TestGateRequests(t *testing.T) {
 	sub := func(name string) func(object) { return func(r object) { r["subResource"] = name } }
 	gone := func(images ...string) object {
 		return with(t, pod(images...), func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" })
@@ -47,13 +47,13 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 		"create good":            {"its twin", "CREATE", pod("nginx"), nil, nil, both, ""},
 		"delete":                 {"never blocked", "DELETE", nil, pod("evil"), nil, "", ""},
 		"connect":                {"no object that runs anything", "CONNECT", object{"apiVersion": "v1", "kind": "PodExecOptions"}, nil, sub("exec"), "", ""},
-		"status":                 {"says what is, changes nothing", "UPDATE", pod("evil"), pod("nginx"), sub("status"), "", ""},
+		"status":                 {"a report of state, no change", "UPDATE", pod("evil"), pod("nginx"), sub("status"), "", ""},
 		"scale":                  {"a number", "UPDATE", object{"apiVersion": "autoscaling/v1", "kind": "Scale"}, object{"apiVersion": "autoscaling/v1", "kind": "Scale"}, sub("scale"), "", ""},
 		"ephemeral":              {"an image by way of a subresource", "UPDATE", pod("nginx", "evil"), pod("nginx"), sub("ephemeralcontainers"), both, both},
 		"resize":                 {"no image changes", "UPDATE", labelled, pod("evil"), sub("resize"), "", ""},
 		"resize with an image":   {"an image changes after all", "UPDATE", pod("evil"), pod("nginx"), sub("resize"), both, both},
 		"identical":              {"nothing changes", "UPDATE", pod("evil"), pod("evil"), nil, "", ""},
-		"bookkeeping":            {"nothing that anybody wrote changes", "UPDATE", kept, pod("evil"), nil, "", ""},
+		"bookkeeping":            {"no field of a user changes", "UPDATE", kept, pod("evil"), nil, "", ""},
 		"status beside it":       {"an object may keep images anywhere", "UPDATE", running, pod("evil"), nil, both, ""},
 		"label":                  {"policies may match by it; the image runs already", "UPDATE", labelled, pod("evil"), nil, both, ""},
 		"image":                  {"another image", "UPDATE", pod("evil"), pod("nginx"), nil, both, both},
@@ -62,7 +62,7 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 		"created as deleted":     {"the mark counts at an update alone", "CREATE", gone("evil"), nil, nil, both, both},
 		"deployment":             {"decided, and pinned later", "CREATE", deployment("evil"), nil, nil, validate, validate},
 		"good deployment":        {"its twin", "CREATE", deployment("nginx"), nil, nil, validate, ""},
-		"config map":             {"no images; the policies know what they want of it", "CREATE", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "shop"}}, nil, nil, validate, ""},
+		"config map":             {"no images; policies may match it", "CREATE", object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "a", "namespace": "shop"}}, nil, nil, validate, ""},
 		"pod of another group":   {"only the kind of the core group is a Pod", "CREATE", with(t, pod("nginx"), func(o object) { o["apiVersion"] = "x.io/v1" }), nil, nil, validate, ""},
 		"eviction":               {"a subresource of which nothing is known", "CREATE", object{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": object{"name": "web", "namespace": "shop"}}, nil, sub("eviction"), validate, ""},
 		"ephemeral, none at all": {"an update as any other", "UPDATE", pod("nginx"), pod("nginx"), sub("ephemeralcontainers"), "", ""},
@@ -109,7 +109,7 @@ func TestSubject(t *testing.T) {
 		t.Errorf("old %v, pinning %q", got.Old, got.Pinning)
 	}
 	if len(shop["shop"]) != 1 {
-		t.Error("the labels of the namespace were changed in the memory of who knows them")
+		t.Error("the labels of the namespace were changed in the cache")
 	}
 }
 
@@ -159,7 +159,7 @@ func (r roles) Roles(_ context.Context, user policy.User, _ string) (bound, clus
 	return []string{"shop:" + user.Name}, []string{"view"}, r.err
 }
 
-func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
+func TestFailedLookupsStayUnknown(t *testing.T) {
 	move := func(o object) { o["metadata"].(object)["namespace"] = "gone" }
 	decider, seen := &pinner{}, &recorder{}
 	handler := endpoint(t, admission.Validate, decider, withRoles(roles{errors.New("no")}), withRecorder(seen))
@@ -169,7 +169,7 @@ func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if seen.last(t).Err == nil {
-		t.Error("nobody was told why")
+		t.Error("the cause is not recorded")
 	}
 	namespace := object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "new", "labels": object{"a": "b"}}}
 	send(t, handler, review(t, "CREATE", namespace, nil, func(r object) { r["namespace"] = "new" }))
@@ -178,7 +178,7 @@ func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 	}
 	send(t, handler, review(t, "CREATE", object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": "n"}}, nil, nil))
 	if s := decider.asked()[2].Subject; s.NamespaceKnown || s.Namespace != "" {
-		t.Errorf("what is in no namespace: %+v", s)
+		t.Errorf("a cluster-scoped object: %+v", s)
 	}
 }
 
@@ -187,7 +187,7 @@ func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 	now := with(t, pod("evil"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} })
 	a := send(t, endpoint(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", now, nil, nil))
 	if got := seen.last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
-		t.Errorf("recorded %q, said %s", got.Name, a.Response.Status.Message)
+		t.Errorf("recorded %q, answered %s", got.Name, a.Response.Status.Message)
 	}
 }
 
@@ -228,8 +228,8 @@ func (ruling) MayMutate(*policy.Subject) bool   { return false }
 func (ruling) MayValidate(*policy.Subject) bool { return false }
 func (r ruling) MayPin(s *policy.Subject) bool  { return s.Kind == string(r) }
 
-// TestPinsNamed: what rules name is pinned at the mutating endpoint, unless only pods may be
-// changed, or a Deployment compares what it made with its own template.
+// TestPinsNamed: images that rules name are pinned at the mutating endpoint, unless only pods may be
+// changed, or a Deployment compares its ReplicaSets with its own template.
 func TestPinsNamed(t *testing.T) {
 	made := func(kind string, owners ...any) object {
 		o := deployment("nginx")
@@ -293,7 +293,7 @@ func TestMirrorPods(t *testing.T) {
 		allowed bool
 	}{
 		"mirror":        {"the pod runs already", mirror, node, true},
-		"other user":    {"anybody may write the annotation", mirror, user("jane", "system:nodes"), false},
+		"other user":    {"any user may write the annotation", mirror, user("jane", "system:nodes"), false},
 		"other node":    {"it is not that node's pod", mirror, user("system:node:n2", "system:nodes"), false},
 		"no group":      {"a name alone is no node", mirror, user("system:node:n1", "system:authenticated"), false},
 		"no annotation": {"a node creates no other pods", with(t, mirror, func(o object) { delete(o["metadata"].(object), "annotations") }), node, false},

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// FuzzReview holds that whatever is sent, the answer is a review with the
-// request's UID or says that it was no review, and that what is patched can be
+// FuzzReview: for any body, the answer is a review with the request's UID or
+// an error that it was no review. A patched object can be
 // admitted again without a change.
 func FuzzReview(f *testing.F) {
 	files, err := filepath.Glob(filepath.Join("testdata", "reviews", "*.json"))
@@ -50,7 +50,7 @@ func FuzzReview(f *testing.F) {
 				Request    object `json:"request"`
 			}
 			if err := json.Unmarshal(body, &sent); err != nil {
-				t.Fatalf("answered what is no JSON: %v", err)
+				t.Fatalf("the answer is not JSON: %v", err)
 			}
 			now, ok := sent.Request["object"].(object)
 			if !ok {

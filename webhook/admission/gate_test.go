@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// env has a real gate, whose one rule it is.
+// env has a real gate, with one rule.
 type env struct {
 	*gatetest.Env
 	gate *gate.Gate

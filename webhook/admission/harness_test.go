@@ -43,8 +43,8 @@ type answer struct {
 	}
 }
 
-// pinner is a gate whose policies want every image pinned and nothing else. Who
-// writes "evil" is denied; an image in the old object is left alone.
+// pinner is a gate with policies that only require every image to be pinned. The image
+// "evil" is denied; an image in the old object is left alone.
 type pinner struct {
 	mu       sync.Mutex
 	requests []gate.Request

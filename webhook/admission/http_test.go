@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-func TestWhatIsNoReview(t *testing.T) {
+func TestRequestsThatAreNoReview(t *testing.T) {
 	good := string(review(t, "CREATE", pod("nginx"), nil, nil))
 	small := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":`
 	for name, row := range map[string]struct {
@@ -31,7 +31,7 @@ func TestWhatIsNoReview(t *testing.T) {
 		"GET":                 {reason: "not how a review comes", method: http.MethodGet, body: good, err: "must be POST"},
 		"PUT":                 {reason: "not how a review comes", method: http.MethodPut, body: good, err: "must be POST"},
 		"YAML":                {reason: "not JSON", kind: "application/yaml", body: good, err: "must be of type application/json"},
-		"no type":             {reason: "who knows", kind: " ", body: good, err: "must be of type application/json"},
+		"no type":             {reason: "a missing type", kind: " ", body: good, err: "must be of type application/json"},
 		"empty":               {reason: "no review", body: "", err: "unexpected end"},
 		"a list":              {reason: "no object", body: "[]", err: "read the AdmissionReview: the body must be an object"},
 		"no JSON":             {reason: "no review", body: "hello", err: "read the AdmissionReview"},
@@ -144,8 +144,8 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"generated name":   {"there is no name yet", "CREATE", with(t, pod("nginx"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} }), nil, set("name", nil), ""},
 		"asked as another": {"matchPolicy Equivalent: the object is of request.kind", "CREATE", pod("nginx"), nil, set("requestKind", object{"group": "apps", "version": "v1", "kind": "Deployment"}), ""},
 		"update":           {"its twin", "UPDATE", pod("nginx:2"), pod("nginx:1"), nil, ""},
-		"operation":        {"nobody knows it", "PATCH", pod("nginx"), nil, nil, `operation "PATCH"`},
-		"no operation":     {"nobody knows it", "", pod("nginx"), nil, nil, "must be CREATE"},
+		"operation":        {"an unknown operation", "PATCH", pod("nginx"), nil, nil, `operation "PATCH"`},
+		"no operation":     {"an empty operation", "", pod("nginx"), nil, nil, "must be CREATE"},
 		"no kind":          {"policies are matched by it", "CREATE", pod("nginx"), nil, set("kind", nil), "request.kind"},
 		"empty kind":       {"policies are matched by it", "CREATE", pod("nginx"), nil, set("kind", object{}), "no kind or version"},
 		"no object":        {"nothing to judge", "CREATE", nil, pod("nginx"), nil, "no object"},
@@ -156,7 +156,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"other namespace":  {"policies are matched by one, and it runs in the other", "CREATE", pod("nginx"), nil, set("namespace", "bank"), `has namespace "shop"`},
 		"other name":       {"it is about one of them", "CREATE", pod("nginx"), nil, set("name", "other"), `has name "web"`},
 		"other old kind":   {"it is no former state of this", "UPDATE", pod("nginx"), with(t, pod("nginx:1"), func(o object) { o["kind"] = "Node" }), nil, "the oldObject has kind"},
-		"no apiVersion":    {"it says not what it is", "CREATE", with(t, pod("nginx"), func(o object) { delete(o, "apiVersion") }), nil, set("kind", object{"group": "", "version": "v1", "kind": "Pod"}), "no apiVersion"},
+		"no apiVersion":    {"the object has no version", "CREATE", with(t, pod("nginx"), func(o object) { delete(o, "apiVersion") }), nil, set("kind", object{"group": "", "version": "v1", "kind": "Pod"}), "no apiVersion"},
 		"image a number":   {"cannot be read", "CREATE", with(t, pod("nginx"), func(o object) { o["spec"] = object{"containers": "all"} }), nil, nil, "want a list, got text"},
 	} {
 		t.Run(name, func(t *testing.T) {

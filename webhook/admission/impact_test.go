@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// analysis says of a policy what its name says.
+// analysis returns a result by the policy's name.
 type analysis struct{ asked int }
 
 func (tr *analysis) Analyze(_ context.Context, raw []byte) ([]string, error) {
@@ -57,7 +57,7 @@ func TestImpactAnalysis(t *testing.T) {
 			message = r.Status.Message
 		}
 		if r.Allowed != c.allowed || analysis.asked != c.asked || !strings.Contains(message, c.says) || (message == "") != (c.says == "") {
-			t.Errorf("%s: allowed %t, asked %d times, says %q", c.reason, r.Allowed, analysis.asked, message)
+			t.Errorf("%s: allowed %t, asked %d times, message %q", c.reason, r.Allowed, analysis.asked, message)
 		}
 	}
 }

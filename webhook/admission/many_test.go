@@ -43,8 +43,8 @@ func (c counted) Plan(ctx context.Context, s *policy.Subject, images []policy.Im
 	return c.Selective.Plan(ctx, s, images)
 }
 
-// policies are so many of Kyverno's, the first of which speaks of the env's
-// images, and others of those of other teams, on the same registry and elsewhere.
+// policies are count policies of Kyverno: the first matches the env's
+// images, the others match those of other teams, on the same registry and elsewhere.
 func (h *env) policies(t testing.TB, count int, asked *int) []*policy.Policy {
 	t.Helper()
 	engine := testkit.Must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
@@ -71,8 +71,8 @@ func (h *env) policies(t testing.TB, count int, asked *int) []*policy.Policy {
 	return all
 }
 
-// TestOnlyPoliciesThatMatchAreAsked counts what a thousand policies cost, of which
-// one speaks of the image.
+// TestOnlyPoliciesThatMatchAreAsked counts the cost of a thousand policies, of which
+// one matches the image.
 func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
 	h := newEnv(t)
 	image := h.signed(t, "web")
@@ -83,10 +83,10 @@ func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
 		asked         int
 		allowed       bool
 	}{
-		{"one policy speaks of the image, and it is signed", image, 1, true},
+		{"one policy matches the image, and it is signed", image, 1, true},
 		{"the same, from memory", image, 1, true},
-		{"one policy speaks of the image, and it is not signed", h.Build("shop/bad", "1", "bad").Name, 1, false},
-		{"another policy speaks of the image, which is not there", h.Registry.Host() + "/team-3/web:1", 1, false},
+		{"one policy matches the image, and it is not signed", h.Build("shop/bad", "1", "bad").Name, 1, false},
+		{"another policy matches the image, which is not there", h.Registry.Host() + "/team-3/web:1", 1, false},
 		{"no policy matches the image", "docker.io/library/nginx:1", 0, true},
 	} {
 		asked = 0

@@ -76,9 +76,9 @@ func TestMessages(t *testing.T) {
 	hostile := unsigned
 	hostile.Found = "a\x1b[31mred\u202egreen\nPod shop/web: allowed"
 	for name, outcome := range map[string]gate.Outcome{
-		"unsigned":       {Result: gate.Deny, Verdicts: []gate.Verdict{good, verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned))}},
-		"wrong-signer":   {Result: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, wrongKey))}},
-		"could-not-look": {Result: gate.Error, Verdicts: []gate.Verdict{verdict("web", gate.Error, decision(signedPolicy, policy.Enforce, policy.Indeterminate, unavailable))}},
+		"unsigned":     {Result: gate.Deny, Verdicts: []gate.Verdict{good, verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned))}},
+		"wrong-signer": {Result: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, wrongKey))}},
+		"not-verified": {Result: gate.Error, Verdicts: []gate.Verdict{verdict("web", gate.Error, decision(signedPolicy, policy.Enforce, policy.Indeterminate, unavailable))}},
 		"all-at-once": {Result: gate.Deny, Verdicts: []gate.Verdict{
 			verdict("a", gate.Deny, decision(lenient, policy.Warn, policy.Fail, wrongKey), decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 			good,
@@ -117,7 +117,7 @@ func TestTheCommandThatReproduces(t *testing.T) {
 	golden(t, "reproduce", a.Response.Status.Message)
 }
 
-// TestWarningKeepsItsEnd: what is too long is cut before the code, and what is not is
+// TestWarningKeepsItsEnd: a long warning is cut before the code, and a short one is
 // not cut.
 func TestWarningKeepsItsEnd(t *testing.T) {
 	const bound = 256
@@ -171,11 +171,11 @@ func TestWarnings(t *testing.T) {
 		outcome gate.Outcome
 		want    []string // parts of each warning
 	}{
-		"warn":              {"who asks is told", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
+		"warn":              {"the client is warned", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
 		"audit":             {"it is for the policy's owner", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Audit, policy.Fail, unsigned))}}, nil},
-		"audit and warn":    {"of the same, one tells", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
-		"pass":              {"nothing to tell", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
-		"fail open":         {"what nobody looked at", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
+		"audit and warn":    {"of two policies, one warns", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
+		"pass":              {"no warning", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
+		"fail open":         {"an image that could not be verified", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
 		"the gate's own":    {"of no decision", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
 		"rule, fail open":   {"a rule that could not be evaluated", unasked(lenient), []string{"no such variable"}},
 		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", Settings: policy.Settings{FailOpen: true, AuditOnly: true}}), nil},

@@ -145,13 +145,13 @@ func TestRedirectingTwice(t *testing.T) {
 	}
 }
 
-func TestWhatIsACopy(t *testing.T) {
+func TestCopies(t *testing.T) {
 	const text = "nginx:1"
 	digest, other := "@"+image.DigestOf([]byte("a")).String(), "@"+image.DigestOf([]byte("b")).String()
 	for name, row := range map[string]struct {
 		reason           string
 		running, written string
-		without          bool // nobody knows of mirrors
+		without          bool // no mirrors are configured
 		restored         bool
 	}{
 		"a copy":            {"the twin of all", "mirror.example/hub/library/nginx:1" + digest, text, false, true},
@@ -161,10 +161,10 @@ func TestWhatIsACopy(t *testing.T) {
 		"another digest":    {"it was written by another one", "mirror.example/hub/library/nginx:1" + other, text + digest, false, false},
 		"another tag":       {"it was written by another one", "mirror.example/hub/library/nginx:2" + digest, text, false, false},
 		"no tag":            {"one was written", "mirror.example/hub/library/nginx" + digest, text, false, false},
-		"no digest":         {"nobody proved it", "mirror.example/hub/library/nginx:1", text, false, false},
+		"no digest":         {"it is not verified", "mirror.example/hub/library/nginx:1", text, false, false},
 		"another name":      {"the mirror has nginx elsewhere", "mirror.example/hub/library/redis:1" + digest, text, false, false},
 		"another registry":  {"it is no mirror", "evil.example/hub/library/nginx:1" + digest, text, false, false},
-		"nobody knows":      {"there are no mirrors", "mirror.example/hub/library/nginx:1" + digest, text, true, false},
+		"no mirrors":        {"there are no mirrors", "mirror.example/hub/library/nginx:1" + digest, text, true, false},
 		"not of Docker Hub": {"the mirror does not serve it", "mirror.example/hub/library/nginx:1" + digest, "quay.io/library/nginx:1", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,23 +206,23 @@ func TestTheRecordIsGuarded(t *testing.T) {
 		reason   string
 		now, old object
 		after    string // what Mutate leaves there
-		refused  string // what Validate says, "" if nothing
+		refused  string // the message of Validate, "" if none
 	}{
 		"as it was":         {"the twin of all", with(t, first, func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), first, message, ""},
-		"changed":           {"it is not what was written", noting(`{"c0":"evil","c1":"redis:2"}`), first, message, `the entry of "c0" was "nginx:1"`},
+		"changed":           {"it differs from the written value", noting(`{"c0":"evil","c1":"redis:2"}`), first, message, `the entry of "c0" was "nginx:1"`},
 		"changed, agreeing": {"a copy of it all the same", noting(`{"c0":"docker.io/library/nginx:1","c1":"redis:2"}`), first, message, `the entry of "c0" was "nginx:1"`},
 		"one gone":          {"its image is there", noting(`{"c0":"nginx:1"}`), first, message, `the entry of "c1" was "redis:2"`},
 		"all gone":          {"a replacement that knows nothing of it", with(t, first, none), first, message, `the entry of "c0" was "nginx:1"`},
-		"unreadable":        {"it says nothing", noting(`x`), first, message, "must be a JSON object"},
+		"unreadable":        {"it is no record", noting(`x`), first, message, "must be a JSON object"},
 		"one more":          {"it agrees with nothing", noting(`{"c0":"nginx:1","c1":"redis:2","c2":"nginx:1"}`), first, message, `the entry "nginx:1" of "c2" does not agree`},
-		"nobody's":          {"there is no such container", noting(`{"c0":"nginx:1","c1":"redis:2","c9":"nginx:1"}`), first, message, `the entry "nginx:1" of "c9" does not agree`},
+		"no container":      {"there is no such container", noting(`{"c0":"nginx:1","c1":"redis:2","c9":"nginx:1"}`), first, message, `the entry "nginx:1" of "c9" does not agree`},
 		"one that agrees":   {"it had none, and this is right", noting(message), noting(`{"c0":"nginx:1"}`), message, ""},
 		"one that does not": {"it had none, and this is not", noting(`{"c0":"nginx:1","c1":"evil"}`), noting(`{"c0":"nginx:1"}`), `{"c0":"nginx:1"}`, `the entry "evil" of "c1" does not agree`},
 		"image changed":     {"the entry goes with it", running("quay.io/a/b:2", `{"c1":"redis:2"}`), first, `{"c1":"redis:2"}`, ""},
-		"stale":             {"who changed the image left it", running("quay.io/a/b:2", message), first, `{"c1":"redis:2"}`, ""},
+		"stale":             {"the image changed, and the entry stayed", running("quay.io/a/b:2", message), first, `{"c1":"redis:2"}`, ""},
 		"rewritten":         {"as the mutating endpoint does", running(hub{}.copyOf("nginx:3"), `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c0":"nginx:3","c1":"redis:2"}`, ""},
 		"rewritten wrongly": {"the image is no copy of that", running("quay.io/a/b:2", `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c1":"redis:2"}`, `the entry "nginx:3" of "c0" does not agree`},
-		"old nonsense":      {"nobody touched it", with(t, noting(`x`), func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), noting(`x`), `x`, ""},
+		"old nonsense":      {"it is unchanged", with(t, noting(`x`), func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), noting(`x`), `x`, ""},
 		"deleting":          {"what goes may go", with(t, with(t, first, none), deleting), first, message, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 				t.Errorf("recorded %+v", review)
 			}
 			if a := send(t, validate, review(t, "UPDATE", stored, row.old, nil)); !a.Response.Allowed {
-				t.Errorf("%s: what the mutating endpoint made of it is refused: %s", row.reason, a.Response.Status.Message)
+				t.Errorf("%s: the object of the mutating endpoint is refused: %s", row.reason, a.Response.Status.Message)
 			}
 		})
 	}

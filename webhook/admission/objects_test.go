@@ -15,15 +15,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// matching says of which objects rules about objects may speak.
+// matching sets whether rules about objects may match an object.
 type matching bool
 
 func (s matching) MayMutate(*policy.Subject) bool   { return bool(s) }
 func (s matching) MayValidate(*policy.Subject) bool { return bool(s) }
 func (s matching) MayPin(*policy.Subject) bool      { return false }
 
-// TestStages: what is asked of the gate at which endpoint, and what brings no image
-// only where a rule about objects may speak of it.
+// TestStages: the gate's stage at each endpoint. An object without images is evaluated
+// only where a rule about objects may match it.
 func TestStages(t *testing.T) {
 	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{}}
 	options := object{"apiVersion": "v1", "kind": "PodExecOptions", "command": []any{"sh"}}
@@ -42,21 +42,21 @@ func TestStages(t *testing.T) {
 		change    func(object)
 		rules     bool
 		asked     gate.Stage
-		silent    bool // nobody is asked
+		silent    bool // no request to the gate
 		kind      string
 	}{
 		{"a pod is changed and proved", admission.Mutate, "CREATE", pod("a"), nil, nil, false, gate.StageMutate, false, "Pod"},
 		{"and proved and validated", admission.Validate, "CREATE", pod("a"), nil, nil, false, gate.StageValidate, false, "Pod"},
-		{"a deployment is changed where a rule says so", admission.Mutate, "CREATE", deployment, nil, nil, true, gate.StageMutateObject, false, "Deployment"},
-		{"and waits for nobody where none does", admission.Mutate, "CREATE", deployment, nil, nil, false, "", true, ""},
-		{"a deletion is validated where a rule says so", admission.Validate, "DELETE", nil, pod("a"), nil, true, gate.StageValidate, false, "Pod"},
-		{"and waits for nobody where none does", admission.Validate, "DELETE", nil, pod("a"), nil, false, "", true, ""},
+		{"a deployment is changed where a rule matches it", admission.Mutate, "CREATE", deployment, nil, nil, true, gate.StageMutateObject, false, "Deployment"},
+		{"and is not evaluated where none does", admission.Mutate, "CREATE", deployment, nil, nil, false, "", true, ""},
+		{"a deletion is validated where a rule matches it", admission.Validate, "DELETE", nil, pod("a"), nil, true, gate.StageValidate, false, "Pod"},
+		{"and is not evaluated where none does", admission.Validate, "DELETE", nil, pod("a"), nil, false, "", true, ""},
 		{"a deletion changes nothing", admission.Mutate, "DELETE", nil, pod("a"), nil, true, "", true, ""},
 		{"exec is about the pod", admission.Validate, "CONNECT", options, nil, exec, true, gate.StageValidate, false, "Pod"},
-		{"a resize is validated where a rule says so", admission.Validate, "UPDATE", pod("a"), resized, resize, true, gate.StageValidate, false, "Pod"},
+		{"a resize is validated where a rule matches it", admission.Validate, "UPDATE", pod("a"), resized, resize, true, gate.StageValidate, false, "Pod"},
 		{"and changed", admission.Mutate, "UPDATE", pod("a"), resized, resize, true, gate.StageMutate, false, "Pod"},
-		{"and waits for nobody where none does", admission.Validate, "UPDATE", pod("a"), resized, resize, false, "", true, ""},
-		{"and waits for nobody where no rule speaks of it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
+		{"and is not evaluated where none does", admission.Validate, "UPDATE", pod("a"), resized, resize, false, "", true, ""},
+		{"and is not evaluated where no rule matches it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
 	} {
 		p := &pinner{}
 		send(t, endpoint(t, row.endpoint, p, withRules(matching(row.rules))), review(t, row.operation, row.now, row.old, row.change))
@@ -160,7 +160,7 @@ func (r *remembering) MayMutate(s *policy.Subject) bool   { r.last = *s; return 
 func (r *remembering) MayValidate(s *policy.Subject) bool { r.last = *s; return true }
 func (r *remembering) MayPin(*policy.Subject) bool        { return false }
 
-// objecting is a gate whose one rule about objects has changed the pod, or refuses
+// objecting is a gate with one rule about objects, which has changed the pod or refuses
 // it.
 type objecting struct{ refuses bool }
 
@@ -189,7 +189,7 @@ func (o objecting) Decide(_ context.Context, request gate.Request) gate.Outcome 
 	return out
 }
 
-// TestMutatedAndPinned: the record of what was written joins the annotations that a
+// TestMutatedAndPinned: the record of written images joins the annotations that a
 // mutation rule added.
 func TestMutatedAndPinned(t *testing.T) {
 	got := send(t, endpoint(t, admission.Mutate, objecting{}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
@@ -217,10 +217,10 @@ func TestViolation(t *testing.T) {
 	}
 }
 
-// TestWhatIsBeingDeletedIsJudged: who holds an object by a finalizer of their own changes
-// nothing of it that a rule forbids (CVE-2023-34091), neither while rules say no nor while
-// nobody can ask them; its finalizers go all the same.
-func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
+// TestTerminatingObjectsAreEvaluated: a user with a finalizer of their own on an object
+// cannot change anything that a rule forbids (CVE-2023-34091), neither when rules deny nor
+// when they cannot be evaluated. Its finalizers can be removed all the same.
+func TestTerminatingObjectsAreEvaluated(t *testing.T) {
 	panics := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { panic("whatever") }}
 	going := func(kind string, spec object, change func(metadata object)) object {
 		metadata := object{
@@ -250,13 +250,13 @@ func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
 	}{
 		{"a finalizer goes", going("Service", plain, free), going("Service", plain, nil), true},
 		{"that of a Namespace", going("Namespace", none, nil), going("Namespace", held, nil), true},
-		{"of a Pod that runs what is forbidden now", going("Pod", evil, free), going("Pod", evil, nil), true},
+		{"of a Pod with an image that is forbidden now", going("Pod", evil, free), going("Pod", evil, nil), true},
 		{"the type of a Service that works on", going("Service", exposed, nil), going("Service", plain, nil), false},
 		{"with a finalizer that goes", going("Service", exposed, free), going("Service", plain, nil), false},
 		{"a label", going("Service", plain, label), going("Service", plain, nil), false},
 		{"an annotation", going("Service", plain, note), going("Service", plain, nil), false},
-		{"a label of a Pod whose images stay", going("Pod", evil, label), going("Pod", evil, nil), false},
-		{"the spec of what is no Namespace", going("Service", none, nil), going("Service", held, nil), false},
+		{"a label of a Pod with unchanged images", going("Pod", evil, label), going("Pod", evil, nil), false},
+		{"the spec of another kind than Namespace", going("Service", none, nil), going("Service", held, nil), false},
 		{"a member beside spec", with(t, going("Service", plain, nil), func(o object) { o["data"] = object{"a": "b"} }), going("Service", plain, nil), false},
 	} {
 		for name, decider := range map[string]admission.Decider{"refused": objecting{refuses: true}, "not asked": panics} {
@@ -270,9 +270,9 @@ func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
 	}
 }
 
-// TestAFormerStateThatCannotBeRead: who stored one before a rule was asked does not change
-// by an update what the rule keeps as it was; without such rules images are all looked at.
-func TestAFormerStateThatCannotBeRead(t *testing.T) {
+// TestUnreadableOldObject: an unreadable old object must not bypass rules that compare
+// with it. Without such rules all images are evaluated.
+func TestUnreadableOldObject(t *testing.T) {
 	deep := func(n int) object {
 		value := any("x")
 		for range n {
@@ -286,7 +286,7 @@ func TestAFormerStateThatCannotBeRead(t *testing.T) {
 		old     object
 		rules   bool
 		allowed bool
-		old0    bool // the gate is told of no former state
+		old0    bool // the gate gets no old object
 	}{
 		{"one that can be read", deep(10), true, true, false},
 		{"one that is too deep", deep(300), true, false, false},
@@ -304,7 +304,7 @@ func TestAFormerStateThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// keeping records who makes deployments.
+// keeping records the creator of deployments.
 type keeping struct{ err error }
 
 func (k keeping) Requester(subject *policy.Subject, _ map[string]any) (name, value string, err error) {
@@ -321,8 +321,8 @@ func (keeping) Annotation(subject *policy.Subject) string {
 	return "example.com/requester"
 }
 
-// TestRequester: who makes an object is written into it at its creation, whatever the
-// user wrote there, and nowhere else.
+// TestRequester: the creator of an object is written into it at its creation, in place of
+// a value from the user, and nowhere else.
 func TestRequester(t *testing.T) {
 	named := func(annotations object) object {
 		metadata := object{"name": "web", "namespace": "shop"}

@@ -71,8 +71,8 @@ func TestPolicies(t *testing.T) {
 		"broken stays":          {"nothing gets worse", "UPDATE", clusterPolicy("broken"), clusterPolicy("broken"), nil, true},
 		"broken is annotated":   {"annotations can mean something", "UPDATE", with(t, clusterPolicy("broken"), note), clusterPolicy("broken"), nil, false},
 		"status":                {"not the policy", "UPDATE", clusterPolicy("broken"), clusterPolicy("good"), sub("status"), true},
-		"of another kind":       {"not what the request speaks of", "CREATE", clusterPolicy("good"), nil, func(r object) { r["kind"] = object{"group": "kyverno.io", "version": "v1", "kind": "Policy"} }, false},
-		"an unknown operation":  {"nobody knows it", "PATCH", clusterPolicy("good"), nil, nil, false},
+		"of another kind":       {"not the kind of the request", "CREATE", clusterPolicy("good"), nil, func(r object) { r["kind"] = object{"group": "kyverno.io", "version": "v1", "kind": "Policy"} }, false},
+		"an unknown operation":  {"it is not supported", "PATCH", clusterPolicy("good"), nil, nil, false},
 		"created as if deleted": {"the mark counts at an update alone", "CREATE", with(t, clusterPolicy("broken"), gone), nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestBrokenDocumentIsCalledWhatItIs: who writes a mirror is not told of a policy.
-func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
+// TestBrokenDocumentIsNamedByKind: an error in a mirror names a mirror, not a policy.
+func TestBrokenDocumentIsNamedByKind(t *testing.T) {
 	for kind, row := range map[string]struct{ version, is string }{
 		"ClusterPolicy":   {"kyverno.io/v1", "policy"},
 		"Policy":          {"kyverno.io/v1", "policy"},
@@ -140,7 +140,7 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 	}
 }
 
-// TestPolicyWarnings: what a policy that compiles can never admit its author is told.
+// TestPolicyWarnings: the author is warned of a policy that compiles but can never admit.
 func TestPolicyWarnings(t *testing.T) {
 	endpoint, err := newPolicies(checker{})
 	if err != nil {

@@ -77,7 +77,7 @@ func unseen(t testing.TB, reason, uid string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	want := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","response":{"uid":"` + uid + `","allowed":true}}`
 	if w.Code != http.StatusOK || w.Body.String() != want || w.Header().Get("Content-Type") != "application/json" {
-		t.Errorf("%s: the shadow says HTTP %d %s, want %s", reason, w.Code, w.Body, want)
+		t.Errorf("%s: the shadow answers HTTP %d %s, want %s", reason, w.Code, w.Body, want)
 	}
 }
 
@@ -93,17 +93,17 @@ func changes(w *httptest.ResponseRecorder) bool {
 	return json.Unmarshal(w.Body.Bytes(), &a) == nil && (len(a.Response.Patch) > 0 || len(a.Response.Warnings) > 0)
 }
 
-// says returns a decider of one outcome for all.
-func says(o gate.Outcome) func(context.Context, gate.Request) gate.Outcome {
+// always returns a decider of one outcome for all.
+func always(o gate.Outcome) func(context.Context, gate.Request) gate.Outcome {
 	return func(_ context.Context, r gate.Request) gate.Outcome {
 		o.Subject = &r.Subject
 		return o
 	}
 }
 
-// TestShadowStopsNobody: whatever is decided, and whatever comes, a shadow has one
-// answer. Each row says what the endpoints that enforce make of the same.
-func TestShadowStopsNobody(t *testing.T) {
+// TestShadowAdmitsAll: for any decision, and any request, a shadow has one
+// answer. Each row has the result of the enforcing endpoints for the same.
+func TestShadowAdmitsAll(t *testing.T) {
 	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 	denied := gate.Outcome{Result: gate.Deny, Reasons: reasons}
 	unable := gate.Outcome{Result: gate.Error, Reasons: reasons}
@@ -131,14 +131,14 @@ func TestShadowStopsNobody(t *testing.T) {
 		refused, changed bool
 	}{
 		"allowed, and pinned":        {request: request{body: create}, uid: "u-1", changed: true},
-		"denied":                     {answer: says(denied), request: request{body: create}, uid: "u-1", refused: true},
-		"could not look":             {answer: says(unable), request: request{body: create}, uid: "u-1", refused: true},
-		"warned":                     {answer: says(warned), request: request{body: create}, uid: "u-1", changed: true},
-		"changed by a rule":          {answer: says(labelled), request: request{body: create}, uid: "u-1", changed: true},
-		"an update that is denied":   {answer: says(denied), request: request{body: review(t, "UPDATE", pod("redis"), pod("nginx"), nil)}, uid: "u-1", refused: true},
-		"an ephemeral container":     {answer: says(denied), request: request{body: review(t, "UPDATE", pod("nginx", "sh"), pod("nginx"), func(r object) { r["subResource"] = "ephemeralcontainers" })}, uid: "u-1", refused: true},
-		"a dry run":                  {answer: says(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["dryRun"] = true })}, uid: "u-1", refused: true},
-		"a deletion":                 {answer: says(denied), request: request{body: review(t, "DELETE", nil, pod("nginx"), nil)}, uid: "u-1"},
+		"denied":                     {answer: always(denied), request: request{body: create}, uid: "u-1", refused: true},
+		"not verified":               {answer: always(unable), request: request{body: create}, uid: "u-1", refused: true},
+		"warned":                     {answer: always(warned), request: request{body: create}, uid: "u-1", changed: true},
+		"changed by a rule":          {answer: always(labelled), request: request{body: create}, uid: "u-1", changed: true},
+		"an update that is denied":   {answer: always(denied), request: request{body: review(t, "UPDATE", pod("redis"), pod("nginx"), nil)}, uid: "u-1", refused: true},
+		"an ephemeral container":     {answer: always(denied), request: request{body: review(t, "UPDATE", pod("nginx", "sh"), pod("nginx"), func(r object) { r["subResource"] = "ephemeralcontainers" })}, uid: "u-1", refused: true},
+		"a dry run":                  {answer: always(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["dryRun"] = true })}, uid: "u-1", refused: true},
+		"a deletion":                 {answer: always(denied), request: request{body: review(t, "DELETE", nil, pod("nginx"), nil)}, uid: "u-1"},
 		"a panic":                    {answer: panics, request: request{body: create}, uid: "u-1", refused: true},
 		"a panic, failing open":      {answer: panics, request: request{body: create}, uid: "u-1", open: true, refused: true},
 		"no answer, failing open":    {answer: waits, request: request{body: create, query: "timeout=100ms"}, uid: "u-1", open: true, changed: true}, // a warning
@@ -154,15 +154,15 @@ func TestShadowStopsNobody(t *testing.T) {
 		"not UTF-8":                  {request: request{body: []byte(strings.Replace(good, "jane", "jan\xff", 1))}, uid: "u-1", refused: true},
 		"no uid":                     {request: request{body: []byte(strings.Replace(good, `"uid":"u-1"`, `"x":"u-1"`, 1))}, refused: true},
 		"another version":            {request: request{body: []byte(strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1))}, uid: "u-1", refused: true},
-		"another object than said":   {request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["namespace"] = "bank" })}, uid: "u-1", refused: true},
+		"another namespace":          {request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["namespace"] = "bank" })}, uid: "u-1", refused: true},
 		"no operation":               {request: request{body: review(t, "MERGE", pod("nginx"), nil, nil)}, uid: "u-1", refused: true},
 		"too large":                  {request: request{body: []byte(front + strings.Repeat(" ", admission.MaxBody) + "{}}}")}, uid: "u-1", refused: true},
-		"too large, and not saying":  {request: request{body: []byte(front + strings.Repeat(" ", admission.MaxBody) + "{}}}"), length: -1}, uid: "u-1", refused: true},
+		"too large, without length":  {request: request{body: []byte(front + strings.Repeat(" ", admission.MaxBody) + "{}}}"), length: -1}, uid: "u-1", refused: true},
 		"too many values":            {request: request{body: review(t, "CREATE", many, nil, nil)}, uid: "u-1", refused: true},
 		"too deep":                   {request: request{body: []byte(front + strings.Repeat(`{"a":`, 11_000))}, uid: "u-1", refused: true},
 		"a name that stands twice":   {request: request{body: []byte(front + `{"apiVersion":"v1","kind":"Pod","kind":"Pod"},"operation":"CREATE","kind":{"version":"v1","kind":"Pod"}}}`)}, uid: "u-1", refused: true},
 		"an image that is no name":   {request: request{body: review(t, "CREATE", pod("::"), nil, nil)}, uid: "u-1", refused: true},
-		"a uid with quotes and more": {answer: says(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["uid"] = "a\"}" })}, uid: `a\"}`, refused: true},
+		"a uid with quotes and more": {answer: always(denied), request: request{body: review(t, "CREATE", pod("nginx"), nil, func(r object) { r["uid"] = "a\"}" })}, uid: `a\"}`, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, admission.Config{Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open)})
@@ -183,7 +183,7 @@ func TestShadowStopsNobody(t *testing.T) {
 	}
 }
 
-// TestShadowWithoutRoom: nobody waits for a turn, or for memory, in vain.
+// TestShadowWithoutRoom: no request waits in vain for a turn, or for memory.
 func TestShadowWithoutRoom(t *testing.T) {
 	body := review(t, "CREATE", pod("nginx"), nil, nil)
 	full, err := admission.NewQueue(admission.QueueBounds{Requests: 1, Bytes: admission.MaxBody})
@@ -222,7 +222,7 @@ func TestShadowWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestShadowBetweenBrokenParts: everybody whom an endpoint asks panics.
+// TestShadowBetweenBrokenParts: every dependency of an endpoint panics.
 func TestShadowBetweenBrokenParts(t *testing.T) {
 	config := admission.Config{Endpoint: admission.Mutate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}
 	stage, err := admission.New(completed(t, config, withRecorder(broken{})))
@@ -250,29 +250,29 @@ type panickingBody struct{}
 
 func (panickingBody) Read([]byte) (int, error) { panic(io.ErrUnexpectedEOF) }
 
-// TestShadowFollows: the endpoint that judges sees the object as the one before would have
-// left it, and each tells what it would have said.
+// TestShadowFollows: the validating shadow gets the object as the mutating one would have
+// changed it, and each records its own result.
 func TestShadowFollows(t *testing.T) {
 	for _, row := range []struct {
 		reason   string
 		answer   func(context.Context, gate.Request) gate.Outcome
 		object   object
 		recorded []string // endpoint cause allowed
-		seen     string   // the image that the last one who was asked saw
+		seen     string   // the image in the last request to the gate
 	}{
-		{"what the first one pins comes to the second pinned", nil, pod("nginx"), []string{"mutate decided true", "validate decided true"}, pinned("nginx")},
-		{"what it denies does not get there", says(gate.Outcome{Result: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
-		{"what it does not pin comes as it is", nil, object{
+		{"an image that the first one pins is pinned for the second", nil, pod("nginx"), []string{"mutate decided true", "validate decided true"}, pinned("nginx")},
+		{"a denied object does not reach the second", always(gate.Outcome{Result: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
+		{"an object that is not pinned stays as it is", nil, object{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"},
 			"spec": object{"template": object{"spec": object{"containers": []any{object{"name": "c0", "image": "nginx"}}}}},
 		}, []string{"validate decided true"}, "nginx"},
-		{"what the second alone denies", func(_ context.Context, r gate.Request) gate.Outcome {
+		{"denied by the second alone", func(_ context.Context, r gate.Request) gate.Outcome {
 			if r.Stage == gate.StageValidate {
 				return gate.Outcome{Result: gate.Deny}
 			}
 			return pin(r)
 		}, pod("nginx"), []string{"mutate decided true", "validate decided false"}, pinned("nginx")},
-		{"what nobody could decide at the first one", func(context.Context, gate.Request) gate.Outcome { panic("x") }, pod("nginx"), []string{"mutate panic false"}, "nginx"},
+		{"a panic at the first one", func(context.Context, gate.Request) gate.Outcome { panic("x") }, pod("nginx"), []string{"mutate panic false"}, "nginx"},
 	} {
 		decider := &pinner{answer: row.answer}
 		p := newPair(t, admission.Config{Decider: decider, Namespaces: shop, Failure: failure(false)})
@@ -285,7 +285,7 @@ func TestShadowFollows(t *testing.T) {
 			recorded = append(recorded, fmt.Sprint(r.Endpoint, " ", r.Cause, " ", r.Allowed))
 		}
 		if !slices.Equal(recorded, row.recorded) {
-			t.Errorf("%s: told %q, want %q", row.reason, recorded, row.recorded)
+			t.Errorf("%s: recorded %q, want %q", row.reason, recorded, row.recorded)
 		}
 		asked := decider.asked()
 		uses, err := workload.Extract(asked[len(asked)-1].Object)
@@ -295,7 +295,7 @@ func TestShadowFollows(t *testing.T) {
 	}
 }
 
-// TestPolicyShadow: who writes a broken policy is warned, and nobody else of anything.
+// TestPolicyShadow: the author of a broken policy is warned; other requests cause no warning.
 func TestPolicyShadow(t *testing.T) {
 	broken := object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "p"}, "spec": object{}}
 	seen := &recorder{}
@@ -334,19 +334,19 @@ func TestPolicyShadow(t *testing.T) {
 	unseen(t, "one that compiles", "u-1", post(shadow, "/", body))
 }
 
-// judging is a Checker that always says the same.
+// judging is a Checker with one result.
 type judging struct{ err error }
 
 func (j judging) Check([]byte) error     { return j.err }
 func (judging) Warnings([]byte) []string { return nil }
 
-// TestShadowOfNobody: without endpoints everything is admitted.
-func TestShadowOfNobody(t *testing.T) {
+// TestShadowWithoutEndpoints: without endpoints everything is admitted.
+func TestShadowWithoutEndpoints(t *testing.T) {
 	shadow, err := admission.NewShadow()
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen(t, "nobody is asked", "u-1", post(shadow, "/", review(t, "CREATE", pod("evil"), nil, nil)))
+	unseen(t, "no endpoints", "u-1", post(shadow, "/", review(t, "CREATE", pod("evil"), nil, nil)))
 	if _, err := admission.NewShadow(nil); err == nil {
 		t.Error("a shadow of no endpoint is made")
 	}

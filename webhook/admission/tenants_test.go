@@ -50,10 +50,10 @@ func padded(namespace string, bytes int, values int) object {
 	return p
 }
 
-// TestOneNamespaceLeavesRoomForOthers: whatever a namespace has at work (many requests,
-// large ones, ones that take much memory to read), those of another are answered at once.
-// What waited too long is told why; who waits with large bodies while they are scarce is
-// recorded so at once.
+// TestOneNamespaceLeavesRoomForOthers: for any load of a namespace (many requests,
+// large ones, ones that take much memory to read), requests of another are answered at once.
+// A request that waited too long gets the cause. A request that waits with a large body while
+// memory is scarce is recorded at once.
 func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 	for _, test := range []struct {
 		reason   string
@@ -87,7 +87,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 				}
 				synctest.Wait()
 				if recorded := len(seen.all()); recorded != test.recorded {
-					t.Errorf("%d are told at once, want %d", recorded, test.recorded)
+					t.Errorf("%d are recorded at once, want %d", recorded, test.recorded)
 				}
 				if got := queue.WaitingForShare(); got != int64(test.waiting) {
 					t.Errorf("%d wait for their share, want %d", got, test.waiting)
@@ -99,7 +99,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 						t.Fatalf("another namespace: %+v", a.Response)
 					}
 				}
-				if took := time.Since(began); took != 0 { // of the bubble's clock, which stands while somebody works
+				if took := time.Since(began); took != 0 { // of the bubble's clock, which stops during work
 					t.Errorf("another namespace waited %v", took)
 				}
 				all.Wait()
@@ -112,8 +112,8 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 						shares++
 					}
 				}
-				if shares < (test.recorded+test.waiting)/4 { // the rest got turns of those whose time was over, in the same moment
-					t.Errorf("%d are told of their share, of %d that waited", shares, test.recorded+test.waiting)
+				if shares < (test.recorded+test.waiting)/4 { // the rest got turns of expired requests, in the same moment
+					t.Errorf("%d have the share as the cause, of %d that waited", shares, test.recorded+test.waiting)
 				}
 				if queue.Working() != 0 || queue.Waiting() != 0 {
 					t.Errorf("%d at work, %d waiting at the end", queue.Working(), queue.Waiting())
@@ -123,8 +123,8 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestWhatANamespaceIsTold: that it has its share, and never that an image is unsigned.
-func TestWhatANamespaceIsTold(t *testing.T) {
+// TestShareMessage: the message names the share, and never an unsigned image.
+func TestShareMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue, err := admission.NewQueue(admission.QueueBounds{Requests: 4})
 		if err != nil {
@@ -140,7 +140,7 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 			handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 				withQueue(queue), withRecorder(seen))
 			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
-			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // whose share it is fills it
+			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // the namespace fills its share
 				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
 			}
 			message := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
@@ -156,8 +156,8 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 	})
 }
 
-// TestATurnThatComesTooLate: who would get a turn as the time ends is told, before that, whose
-// turns took it; who gets one earlier is decided.
+// TestATurnThatComesTooLate: a request that would get its turn at the timeout gets the
+// cause before that. A request with an earlier turn is decided.
 func TestATurnThatComesTooLate(t *testing.T) {
 	for reason, row := range map[string]struct {
 		freed    time.Duration // of eight seconds
@@ -190,8 +190,8 @@ func TestATurnThatComesTooLate(t *testing.T) {
 	}
 }
 
-// BenchmarkBeside is what a namespace's requests take alone, and beside one whose
-// thousand requests all wait for registries that never answer.
+// BenchmarkBeside measures a namespace's requests alone, and next to a thousand requests of
+// another namespace, which all wait for registries that never answer.
 func BenchmarkBeside(b *testing.B) {
 	for _, greedy := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("waiting=%d", greedy), func(b *testing.B) {
@@ -229,7 +229,7 @@ func (r *recorder) all() []admission.Review {
 }
 
 // TestOneAddressLeavesRoomForOthers: bodies that never end hold memory, those of one
-// address no more than their share; and who has none yet comes first where some wait.
+// address no more than their share. An address without a share comes first where some wait.
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	const server = "10.0.0.1:1"
 	for _, test := range []struct {
@@ -237,11 +237,11 @@ func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 		from   []string // each sends as many bodies as it can
 		admits bool
 	}{
-		{"nobody else is there", nil, true},
-		{"a stranger", []string{"10.244.0.9"}, true},
-		{"a stranger of IPv6", []string{"fd00::9"}, true},
-		{"two strangers", []string{"10.244.0.9", "10.244.0.8"}, true},
-		{"who asks is the stranger", []string{"10.0.0.1"}, false},
+		{"no other address", nil, true},
+		{"another address", []string{"10.244.0.9"}, true},
+		{"another IPv6 address", []string{"fd00::9"}, true},
+		{"two other addresses", []string{"10.244.0.9", "10.244.0.8"}, true},
+		{"the same address", []string{"10.0.0.1"}, false},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

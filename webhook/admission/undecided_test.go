@@ -17,11 +17,11 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// within is a timeout that passes soon; what is left of it when the margin is
-// gone is 80 ms.
+// within is a short timeout. Less the margin, 80 ms of it
+// remain.
 const within = "/?timeout=100ms"
 
-func TestWhatCouldNotBeDecided(t *testing.T) {
+func TestUndecidedRequests(t *testing.T) {
 	deleting := func(images ...string) object {
 		return with(t, pod(images...), func(o object) { o["metadata"].(object)["deletionTimestamp"] = "2026-11-21T03:30:01Z" })
 	}
@@ -45,13 +45,13 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 	}{
 		"decided":              {"the twin of all", nil, "CREATE", pod("nginx"), nil, false, admission.Decided, true},
 		"panic, closed":        {"the default", panics, "CREATE", pod("nginx"), nil, false, admission.Panicked, false},
-		"panic, open":          {"who writes the object may hit a defect", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, false},
+		"panic, open":          {"an author may trigger a defect", panics, "CREATE", pod("nginx"), nil, true, admission.Panicked, false},
 		"hangs, closed":        {"the default", hangs, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
-		"waits, open":          {"all policies say so", waits, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
+		"waits, open":          {"all policies fail open", waits, "CREATE", pod("nginx"), nil, true, admission.TimedOut, true},
 		"waits, closed":        {"the default", waits, "CREATE", pod("nginx"), nil, false, admission.TimedOut, false},
-		"works, open":          {"who writes the object chooses how much there is to do", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, false},
-		"panic, deleting":      {"what runs already may go", panics, "UPDATE", deleting("nginx"), pod("nginx"), false, admission.Panicked, true},
-		"panic, deleting, new": {"what is new may not come", panics, "UPDATE", deleting("redis"), pod("nginx"), false, admission.Panicked, false},
+		"works, open":          {"the author controls the amount of work", hangs, "CREATE", pod("nginx"), nil, true, admission.TimedOut, false},
+		"panic, deleting":      {"a running image may go", panics, "UPDATE", deleting("nginx"), pod("nginx"), false, admission.Panicked, true},
+		"panic, deleting, new": {"a new image is not admitted", panics, "UPDATE", deleting("redis"), pod("nginx"), false, admission.Panicked, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 				t.Errorf("%s: %q, recorded %v", row.reason, message, got.Err)
 			}
 			if strings.Contains(message, "s3cret") {
-				t.Errorf("who asks was told what panicked: %s", message)
+				t.Errorf("the client got the value of the panic: %s", message)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestFullQueue(t *testing.T) {
 	}
 	handler := endpoint(t, admission.Validate, &pinner{}, withQueue(queue))
 	if a := read(t, post(handler, within, review(t, "DELETE", nil, pod("nginx"), nil))); !a.Response.Allowed {
-		t.Errorf("a deletion waits for nobody: %+v", a.Response)
+		t.Errorf("a deletion is evaluated: %+v", a.Response)
 	}
 	if queue.Working() != 1 || queue.Waiting() != 0 {
 		t.Errorf("%d at work, %d waiting", queue.Working(), queue.Waiting())
@@ -197,19 +197,19 @@ func (broken) Record(context.Context, admission.Review)                  { panic
 func (broken) Check([]byte) error                                        { panic("check") }
 func (broken) Warnings([]byte) []string                                  { panic("warnings") }
 
-func TestNobodyElsesPanicGoesFurther(t *testing.T) {
+func TestPanicsOfDependenciesAreContained(t *testing.T) {
 	handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, withRecorder(broken{}))
 	if a := send(t, handler, review(t, "CREATE", pod("nginx"), nil, nil)); a.Response.Allowed {
 		t.Errorf("%+v", a.Response)
 	}
 	if a := send(t, handler, review(t, "DELETE", nil, pod("nginx"), nil)); !a.Response.Allowed {
-		t.Errorf("what needs nobody: %+v", a.Response)
+		t.Errorf("a request without dependencies: %+v", a.Response)
 	}
 }
 
-// TestWhatIsTooMuch: who writes an object that nobody can read must not leave the
-// answer to the webhook's failure setting.
-func TestWhatIsTooMuch(t *testing.T) {
+// TestTooLargeObjects: the author of an object that cannot be read must not leave the
+// answer to the webhook's failure policy.
+func TestTooLargeObjects(t *testing.T) {
 	padded := func(padding string) []byte {
 		p := pod("nginx")
 		p["spec"].(object)["tolerations"] = json.RawMessage("[" + padding + "]")
@@ -224,7 +224,7 @@ func TestWhatIsTooMuch(t *testing.T) {
 		allowed bool
 		want    string
 	}{
-		"many tolerations":     {"more than anybody has", padded(list("{}", 2_000)), true, ""},
+		"many tolerations":     {"more than in practice", padded(list("{}", 2_000)), true, ""},
 		"a million of them":    {"some megabytes become hundreds", padded(list("{}", 900_000)), false, "too many values"},
 		"a long text":          {"one value", padded(`"` + strings.Repeat("x", 3<<20) + `"`), true, ""},
 		"more than a body has": {"escapes grow on the way", []byte(front + strings.Repeat(" ", admission.MaxBody) + `{}}}`), false, "MaxBody"},

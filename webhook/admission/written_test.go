@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// admit sends an object through the mutating endpoint and returns what is stored.
+// admit sends an object through the mutating endpoint and returns the stored object.
 func admit(t testing.TB, handler http.Handler, op string, now, old object) object {
 	t.Helper()
 	a := send(t, handler, review(t, op, now, old, nil))
@@ -49,13 +49,13 @@ func TestRecordInEveryShapeOfMetadata(t *testing.T) {
 		"no annotations": {"the plain case", pod("nginx"), message},
 		"null":           {"as good as none", with(t, pod("nginx"), func(o object) { o["metadata"].(object)["annotations"] = nil }), message},
 		"others":         {"stay as they are", with(t, pod("nginx"), func(o object) { annotate(o, map[string]string{"a/b~c": "d"}) }), message},
-		"forged":         {"it does not say what was written", with(t, pod("nginx"), func(o object) { forge(o, `{"c0":"other"}`) }), message},
+		"forged":         {"it differs from the written value", with(t, pod("nginx"), func(o object) { forge(o, `{"c0":"other"}`) }), message},
 		"forged, pinned": {"nothing was written but this", with(t, pod(pinned("nginx")), func(o object) { forge(o, `{"c0":"other"}`) }), ""},
-		"no such one":    {"nobody has that name", with(t, pod(pinned("nginx")), func(o object) { forge(o, `{"c1":"nginx"}`) }), ""},
-		"no JSON":        {"it says nothing", with(t, pod(pinned("nginx")), func(o object) { forge(o, `hello`) }), ""},
-		"null forged":    {"it says nothing", with(t, pod(pinned("nginx")), func(o object) { o["metadata"].(object)["annotations"] = object{admission.WrittenAnnotation: nil} }), ""},
+		"no such one":    {"no container has that name", with(t, pod(pinned("nginx")), func(o object) { forge(o, `{"c1":"nginx"}`) }), ""},
+		"no JSON":        {"it is no record", with(t, pod(pinned("nginx")), func(o object) { forge(o, `hello`) }), ""},
+		"null forged":    {"it is no record", with(t, pod(pinned("nginx")), func(o object) { o["metadata"].(object)["annotations"] = object{admission.WrittenAnnotation: nil} }), ""},
 		"otherwise":      {"the same, in the one way to write it", with(t, pod(pinned("nginx")), func(o object) { forge(o, ` { "c0" : "nginx", "x": "y" } `) }), message},
-		"true":           {"a second call finds what the first one wrote", with(t, pod(pinned("nginx")), func(o object) { forge(o, message) }), message},
+		"true":           {"a second call finds the value of the first", with(t, pod(pinned("nginx")), func(o object) { forge(o, message) }), message},
 	} {
 		t.Run(name, func(t *testing.T) {
 			handler := endpoint(t, admission.Mutate, &pinner{})
@@ -74,7 +74,7 @@ func TestRecordInEveryShapeOfMetadata(t *testing.T) {
 
 func forge(o object, text string) { annotate(o, map[string]string{admission.WrittenAnnotation: text}) }
 
-func TestUpdatesPutBackWhatRuns(t *testing.T) {
+func TestUpdatesRestoreRunningImages(t *testing.T) {
 	first := admit(t, endpoint(t, admission.Mutate, &pinner{}), "CREATE", pod("nginx:1", "redis:2"), nil)
 	same := func(o object) { forge(o, written(first)) }
 	for name, row := range map[string]struct {
@@ -84,9 +84,9 @@ func TestUpdatesPutBackWhatRuns(t *testing.T) {
 		changed  []string // containers that the gate finds changed
 		written  string
 	}{
-		"applied again":     {"by a second manager, who knows of no digest", with(t, pod("nginx:1", "redis:2"), same), first, pinned("nginx:1"), nil, `{"c0":"nginx:1","c1":"redis:2"}`},
+		"applied again":     {"by a second manager, without digests", with(t, pod("nginx:1", "redis:2"), same), first, pinned("nginx:1"), nil, `{"c0":"nginx:1","c1":"redis:2"}`},
 		"one of them new":   {"the other is put back", with(t, pod("nginx:9", "redis:2"), same), first, pinned("nginx:9"), []string{"c0"}, `{"c0":"nginx:9","c1":"redis:2"}`},
-		"without the note":  {"what counts is what the stored object says, and it is put back", pod("nginx:1", "redis:2"), first, pinned("nginx:1"), nil, `{"c0":"nginx:1","c1":"redis:2"}`},
+		"without the note":  {"the stored object's record counts, and the image is restored", pod("nginx:1", "redis:2"), first, pinned("nginx:1"), nil, `{"c0":"nginx:1","c1":"redis:2"}`},
 		"forged new note":   {"the same", with(t, pod("evil", "redis:2"), func(o object) { forge(o, `{"c0":"evil"}`) }), first, "denied", []string{"c0"}, ""},
 		"forged old note":   {"the image that runs is no other than before", pod("evil", "redis:2"), with(t, first, func(o object) { forge(o, `{"c0":"evil"}`) }), "denied", []string{"c0", "c1"}, ""},
 		"note of a digest":  {"evil@digest never ran here", pod("evil", "redis:2"), with(t, pod(pinned("other"), pinned("redis:2")), func(o object) { forge(o, `{"c0":"evil","c1":"redis:2"}`) }), "denied", []string{"c0"}, ""},
@@ -166,7 +166,7 @@ func TestAdmittingTwice(t *testing.T) {
 			}
 			for name, text := range entries {
 				if !strings.HasPrefix(texts(t, once)[name], text+"@sha256:") {
-					t.Errorf("the note says %s of %s, which runs %s", text, name, texts(t, once)[name])
+					t.Errorf("the note has %s for %s, which runs %s", text, name, texts(t, once)[name])
 				}
 			}
 		}

@@ -46,9 +46,9 @@ func TestStatuses(t *testing.T) {
 		{"a token with a space", good, token("Bearer ci-token x"), 401, api.Unauthenticated, "WWW-Authenticate"},
 		{"an endless token", good, token("Bearer " + strings.Repeat("a", 9<<10)), 401, api.Unauthenticated, "WWW-Authenticate"},
 		{"two tokens", good, func(r *http.Request) { r.Header.Add("Authorization", "Bearer ci-token") }, 401, api.Unauthenticated, "WWW-Authenticate"},
-		{"nobody can say whose token it is", good, token("Bearer lost-token"), 503, api.Indeterminate, "Retry-After"},
+		{"the token could not be looked up", good, token("Bearer lost-token"), 503, api.Indeterminate, "Retry-After"},
 		{"the authenticator falls", good, token("Bearer broken-token"), 500, api.Panicked, ""},
-		{"a caller who may not ask", good, token("Bearer dev-token"), 403, api.Forbidden, ""},
+		{"a caller without the right", good, token("Bearer dev-token"), 403, api.Forbidden, ""},
 
 		{"GET", good, func(r *http.Request) { r.Method = http.MethodGet }, 405, api.WrongMethod, "Allow"},
 		{"no media type", good, header("Content-Type", ""), 415, api.WrongMediaType, ""},
@@ -87,7 +87,7 @@ func TestStatuses(t *testing.T) {
 			}
 			if row.status != 200 {
 				if e := errorOf(t, w); e.Reason != row.cause || len(e.Message) > 2<<10 {
-					t.Errorf("said %+v", e)
+					t.Errorf("answered %+v", e)
 				}
 			}
 			if row.header != "" && w.Header().Get(row.header) == "" {
@@ -98,7 +98,7 @@ func TestStatuses(t *testing.T) {
 			}
 			for _, secret := range []string{"ci-token", "dev-token", "lost-token", "10.0.0.1"} {
 				if strings.Contains(w.Body.String(), secret) {
-					t.Errorf("the answer tells %q: %s", secret, w.Body)
+					t.Errorf("the answer contains %q: %s", secret, w.Body)
 				}
 			}
 		})
@@ -139,12 +139,12 @@ func (mirrored) DecideAll(context.Context, []gate.Request, func(int, int)) []gat
 	}}}}
 }
 
-// TestWhichSecretsAreThereIsNotTold: who asks may name any namespace.
-func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
+// TestSecretNamesAreNotReturned: a caller may name any namespace.
+func TestSecretNamesAreNotReturned(t *testing.T) {
 	calls := &recorder{}
 	image := listOf(t, call(newEndpoint(t, mirrored{}, withRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
 	if image.Mirror == nil || len(image.Mirror.PullSecrets) > 0 || len(image.Warnings) != 1 || image.Warnings[0].Code != policy.MirrorDiffers {
-		t.Errorf("told: %+v, warnings %v", image.Mirror, image.Warnings)
+		t.Errorf("returned: %+v, warnings %v", image.Mirror, image.Warnings)
 	}
 	if v := calls.last(t).Outcomes[0].Verdicts[0]; len(v.Redirect.PullSecrets) != 1 || len(v.Warnings) != 2 {
 		t.Error("the log does not have it either")
@@ -212,7 +212,7 @@ spec:
 			for _, request := range j.requests {
 				namespaces = append(namespaces, request.Subject.Namespace)
 				if !request.Anonymous || request.Subject.Bare {
-					t.Errorf("anonymous %t, bare %t: want an object that is known and whose credentials are not used", request.Anonymous, request.Subject.Bare)
+					t.Errorf("anonymous %t, bare %t: want a known object without the use of its credentials", request.Anonymous, request.Subject.Bare)
 				}
 			}
 			if !slices.Equal(namespaces, row.namespaces) || len(listOf(t, w).Items) != len(namespaces) {
@@ -328,7 +328,7 @@ func TestTheDeadline(t *testing.T) {
 		status int
 		after  time.Duration
 	}{
-		{"a gate that heeds it says so itself", func(chan struct{}) func(context.Context) {
+		{"a gate that heeds it answers by itself", func(chan struct{}) func(context.Context) {
 			return func(ctx context.Context) { <-ctx.Done() }
 		}, 200, 5 * time.Second},
 		{"one that does not is not waited for", func(release chan struct{}) func(context.Context) {
@@ -345,7 +345,7 @@ func TestTheDeadline(t *testing.T) {
 					t.Errorf("HTTP %d after %s", w.Code, time.Since(began))
 				}
 				if w.Code == 503 && errorOf(t, w).Reason != api.TimedOut {
-					t.Errorf("said %s", w.Body)
+					t.Errorf("answered %s", w.Body)
 				}
 				close(release)
 				synctest.Wait()
@@ -371,8 +371,8 @@ func TestAnyOf(t *testing.T) {
 	}{
 		{"the first knows", "ci-token", "ci", false},
 		{"the second knows", "other-token", "other", false},
-		{"nobody knows", "no-token", "", false},
-		{"the first cannot look, and the second does not know", "lost-token", "", true},
+		{"unknown to both", "no-token", "", false},
+		{"the first fails, and the second does not know", "lost-token", "", true},
 	} {
 		user, err := api.AnyOf{people{}, other}.Authenticate(t.Context(), row.token)
 		if user.Name != row.user || (err != nil) != row.failing {
@@ -380,7 +380,7 @@ func TestAnyOf(t *testing.T) {
 		}
 	}
 	if user, err := (api.AnyOf{people{}, known{"lost-token": "found"}}).Authenticate(t.Context(), "lost-token"); user.Name != "found" || err != nil {
-		t.Errorf("the first cannot look, and the second knows: %q, %v", user.Name, err)
+		t.Errorf("the first fails, and the second knows: %q, %v", user.Name, err)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// people know tokens: "ci-token" and "dev-token", and of "lost-token" nobody can
-// say whose it is.
+// people are the users of tokens: "ci-token" and "dev-token". The lookup of "lost-token"
+// fails.
 type people struct{}
 
 func (people) Authenticate(_ context.Context, token string) (policy.User, error) {
@@ -38,8 +38,8 @@ func (people) Authenticate(_ context.Context, token string) (policy.User, error)
 	return policy.User{}, nil
 }
 
-// judge is a gate that allows everything, and denies images whose name has "bad"
-// in it; it keeps what it was asked.
+// judge is a gate that allows everything, and denies images with "bad" in the name.
+// It keeps the requests.
 type judge struct {
 	mu       sync.Mutex
 	requests []gate.Request

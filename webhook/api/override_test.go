@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestOverrides: what CI systems and nodes are told on a bad day.
+// TestOverrides: the results for CI systems and nodes during an incident.
 func TestOverrides(t *testing.T) {
 	h := testkit.Must(gatetest.NewEnv())(t)
 	t.Cleanup(h.Close)

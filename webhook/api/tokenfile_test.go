@@ -66,7 +66,7 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 		{"a second later", func() {}, time.Millisecond, "no", false},
 		{"another token", func() { writeTokens(t, path, nodeToken+",ci\n", 0o600) }, time.Second, "", false},
 		{"back again", func() { writeTokens(t, path, ciToken+",ci\n", 0o600) }, time.Second, "ci", false},
-		{"broken: nobody can say", func() { writeTokens(t, path, "broken", 0o600) }, time.Second, "", true},
+		{"broken: lookups fail", func() { writeTokens(t, path, "broken", 0o600) }, time.Second, "", true},
 		{"gone", func() { _ = os.Remove(path) }, time.Second, "", true},
 		{"there again, as it was", func() { writeTokens(t, path, ciToken+",ci\n", 0o600) }, time.Second, "ci", false},
 		{"for everybody's eyes", func() { writeTokens(t, path, ciToken+",ci\n", 0o644) }, time.Second, "", true},
@@ -108,7 +108,7 @@ func TestTokenFileRefuses(t *testing.T) {
 			t.Errorf("%s: %v", row.reason, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "0123456789") || !strings.Contains(err.Error(), path)) {
-			t.Errorf("%s: the error tells a token, or no path: %v", row.reason, err)
+			t.Errorf("%s: the error contains a token, or no path: %v", row.reason, err)
 		}
 	}
 	if _, err := api.NewTokenFile(t.TempDir(), nil); err == nil {

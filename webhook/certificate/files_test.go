@@ -71,7 +71,7 @@ func TestFilesAreFollowed(t *testing.T) {
 	refresh(t, files)
 	select {
 	case <-changed:
-		t.Error("a change was told where there is none")
+		t.Error("a change was reported where there is none")
 	default:
 	}
 	second := made(t, c)
@@ -153,7 +153,7 @@ func TestFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	refresh(t, newOwn(t, folder, c))
-	// A folder of somebody else's.
+	// A folder of another program.
 	if err := os.Remove(filepath.Join(path, EntryPeers)); err != nil {
 		t.Fatal(err)
 	}

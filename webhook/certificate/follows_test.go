@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// readOnly is a Store that lets nobody write, as an API server does without the right.
+// readOnly is a Store that refuses writes, as an API server does without the right.
 type readOnly struct{ Store }
 
 func (readOnly) Put(context.Context, map[string][]byte, string) error { return errors.New("forbidden") }
 
-// TestOwnFollows: who follows waits for what others make, has the same, and writes
-// nothing: neither names that it lacks nor what is due.
+// TestOwnFollows: a follower waits for the entries of others, has the same, and writes
+// nothing: neither names that it lacks nor renewals that are due.
 func TestOwnFollows(t *testing.T) {
 	c, shared := newClock(), &Memory{}
 	follower, err := NewOwn(OwnConfig{
@@ -26,7 +26,7 @@ func TestOwnFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := follower.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "waiting for") || follower.PeerKey() != nil {
-		t.Fatalf("before anybody made it: %v", err)
+		t.Fatalf("before it was made: %v", err)
 	}
 	maker := newOwn(t, shared, c)
 	refresh(t, maker)
@@ -43,7 +43,7 @@ func TestOwnFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := follower.Refresh(t.Context()); err == nil || follower.PeerKey() == nil {
-		t.Errorf("what is broken was taken, or what was good forgotten: %v", err)
+		t.Errorf("a broken entry was taken, or a valid one dropped: %v", err)
 	}
 	writer := newOwn(t, readOnly{&Memory{}}, c)
 	if err := writer.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "forbidden") {

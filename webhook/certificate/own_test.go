@@ -52,7 +52,7 @@ func refresh(t testing.TB, s interface{ Refresh(context.Context) error }) {
 	}
 }
 
-// call makes a TLS connection to whoever serves the source, knowing only bundle.
+// call makes a TLS connection to a server of the source, trusting only bundle.
 func call(s *Source, bundle []byte, name string, now time.Time) error {
 	return callWhile(s, bundle, name, func() time.Time { return now })
 }
@@ -71,7 +71,7 @@ func callWhile(s *Source, bundle []byte, name string, now func() time.Time) erro
 		if err != nil {
 			return
 		}
-		// The client says what went wrong.
+		// The client returns the error.
 		_ = tls.Server(far, &tls.Config{GetCertificate: s.GetCertificate, Time: now}).Handshake()
 		_ = far.Close()
 	}()
@@ -139,8 +139,8 @@ func TestOwnIsKnownByItsBundle(t *testing.T) {
 	}
 }
 
-// TestThreeYears has two replicas of one Secret, of which one looks only every
-// other day, and a caller whose bundle is always a look behind.
+// TestThreeYears has two replicas of one Secret, of which one refreshes only every
+// other day, and a caller with a bundle that is always one refresh old.
 func TestThreeYears(t *testing.T) {
 	c, store := newClock(), &Memory{}
 	replicas := []*Own{newOwn(t, store, c), newOwn(t, store, c)}
@@ -176,9 +176,8 @@ func TestThreeYears(t *testing.T) {
 	}
 }
 
-// TestRotationUnderLoad calls all the time while the clock runs.
-// TestAuthorityExpires: of two authorities the one counts by which the served leaf is
-// known, and an old one that is on its way out alarms nobody.
+// TestAuthorityExpires: of two authorities the one counts that issued the served leaf.
+// An old one on its way out causes no alert.
 func TestAuthorityExpires(t *testing.T) {
 	c := newClock()
 	own := newOwn(t, &Memory{}, c)
@@ -204,6 +203,7 @@ func TestAuthorityExpires(t *testing.T) {
 	}
 }
 
+// TestRotationUnderLoad calls all the time while the clock runs.
 func TestRotationUnderLoad(t *testing.T) {
 	c := newClock()
 	own := newOwn(t, &Memory{}, c)
@@ -229,7 +229,7 @@ func TestRotationUnderLoad(t *testing.T) {
 				v := seen.Load()
 				err := callWhile(own.Source, v.bundle, service, c.now)
 				calls.Add(1)
-				// Who sleeps for two looks (a day each) has an old bundle by right.
+				// A caller that misses two refreshes (a day each) may have an old bundle.
 				if err != nil && step.Load() <= v.step+1 {
 					t.Errorf("step %d: %v", v.step, err)
 					return
@@ -267,7 +267,7 @@ func TestNewAuthorityIsPublishedFirst(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Fatal("nobody was told of the new bundle")
+		t.Fatal("the new bundle was not reported")
 	}
 	if bytes.Equal(own.Bundle(), first) || !bytes.Contains(own.Bundle(), first) {
 		t.Fatal("the bundle does not hold the old authority beside the new one")
@@ -331,7 +331,7 @@ func TestReplicasOfTwoConfigurations(t *testing.T) {
 	}
 }
 
-// altered is a Store whose content is changed by hand.
+// altered is a Store with content that a test changes.
 func altered(t *testing.T, c *clock, ours bool, change func(map[string][]byte)) (store *Memory, bundle []byte) {
 	t.Helper()
 	store = &Memory{}
@@ -383,7 +383,7 @@ func TestBrokenContent(t *testing.T) {
 			if flaws := read(store.content.Entries).flaws; len(flaws) > 0 {
 				t.Errorf("not mended: %v", flaws)
 			}
-			// The twin: the same content, where somebody else may have made it.
+			// The twin: the same content, possibly from another owner.
 			store, _ = altered(t, c, false, row.change)
 			before := maps.Clone(store.content.Entries)
 			err := newOwn(t, store, c).Refresh(t.Context())
@@ -391,7 +391,7 @@ func TestBrokenContent(t *testing.T) {
 				t.Errorf("where it is not ours: %v", err)
 			}
 			if err != nil && (!strings.Contains(err.Error(), "secret a/b") || !maps.EqualFunc(before, store.content.Entries, bytes.Equal)) {
-				t.Errorf("what is not ours was touched, or not named: %v", err)
+				t.Errorf("a foreign entry was changed, or not named: %v", err)
 			}
 		})
 	}
@@ -470,7 +470,7 @@ func TestStoreInTrouble(t *testing.T) {
 	refresh(t, own)
 	store.get = forbidden
 	if err := own.Refresh(t.Context()); err == nil || own.Ready() != nil {
-		t.Errorf("what was served must be served still: %v", own.Ready())
+		t.Errorf("the certificate before must still be served: %v", own.Ready())
 	}
 }
 
@@ -555,7 +555,7 @@ func FuzzRead(f *testing.F) {
 		s := newSource(nil)
 		s.swap(found.held())
 		if err := call(s, s.Bundle(), service, now); err != nil {
-			t.Errorf("what is served after mending is not known by its bundle: %v", err)
+			t.Errorf("the certificate after the repair is not trusted by its bundle: %v", err)
 		}
 	})
 }

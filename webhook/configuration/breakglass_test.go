@@ -28,7 +28,7 @@ func whole(t *testing.T) Input {
 	return in
 }
 
-// TestNoBreakGlass: where nobody guards the label, it means nothing.
+// TestNoBreakGlass: the label has no effect where it is not guarded.
 func TestNoBreakGlass(t *testing.T) {
 	in := whole(t)
 	in.BreakGlass = false

@@ -192,9 +192,9 @@ func TestValidating(t *testing.T) {
 		{"pods bring the containers that are added later", []*policy.Policy{about(pods)},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
 				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
-		{"who names only CREATE does not ask about ephemeral containers", []*policy.Policy{about(pods, operations("CREATE"))},
+		{"CREATE alone selects no ephemeral containers", []*policy.Policy{about(pods, operations("CREATE"))},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
-		{"nor who names only UPDATE about what is new", []*policy.Policy{about(pods, operations("UPDATE"))},
+		{"UPDATE alone selects no new objects", []*policy.Policy{about(pods, operations("UPDATE"))},
 			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"resources share a webhook by operation", []*policy.Policy{about(pods, operations("CREATE")), about([]string{"Job"})},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods | C batch/v1/jobs",
@@ -205,13 +205,13 @@ func TestValidating(t *testing.T) {
 		{"an open policy does not close", []*policy.Policy{about(pods, open)},
 			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
 				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
-		{"an audit stops nobody", []*policy.Policy{about(pods, audit)},
+		{"an audit fails open", []*policy.Policy{about(pods, audit)},
 			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
 				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"one closed policy closes, and pods stand in one webhook", []*policy.Policy{about(pods, open, named("a")), about(pods, named("b"))},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
 				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
-		{"who closes the pod and not the ephemeral container parts them",
+		{"closed for pods and not for ephemeral containers splits them",
 			[]*policy.Policy{about(pods, open, named("a")), about(pods, named("b"), operations("CREATE"))},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
 				"workloads-fail-10s" + elsewhere + " | U /v1/pods", "workloads-ignore-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
@@ -222,7 +222,7 @@ func TestValidating(t *testing.T) {
 		{"the most patient policy decides", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, patience(20*time.Second), named("b"))},
 			[]string{"new-workloads-fail-20s" + elsewhere + " | C /v1/pods",
 				"workloads-fail-20s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
-		{"who says nothing wants ten seconds", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, named("b"))},
+		{"the default timeout is ten seconds", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, named("b"))},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
 				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"a timeout is rounded up to whole seconds", []*policy.Policy{about([]string{"Job"}, patience(2500*time.Millisecond))},
@@ -243,7 +243,7 @@ func TestValidating(t *testing.T) {
 		{"two of them in both", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"}, in("bank"))},
 			[]string{"new-workloads-fail-10s-5739cc20 In(bank shop) | C batch/v1/jobs",
 				"workloads-fail-10s-5739cc20 In(bank shop) | U batch/v1/jobs"}, nil},
-		{"one that speaks of all namespaces opens it", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"})},
+		{"one that matches all namespaces opens it", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"})},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
 				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"literal namespaces of a target", []*policy.Policy{about([]string{"Job"}, within("shop", "kube-system"))},
@@ -257,7 +257,7 @@ func TestValidating(t *testing.T) {
 			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C batch/v1/jobs",
 				"workloads-fail-10s-8d9001d3 In(shop) | U batch/v1/jobs"}, nil},
 		{"only such names: nothing to ask", []*policy.Policy{about([]string{"Job"}, within("My Shop"))}, nil, []string{"all its namespaces"}},
-		{"what is in no namespace is not a namespaced policy's", []*policy.Policy{about([]string{"Fleet"}, in("shop"))}, nil, nil},
+		{"a namespaced policy selects no cluster-scoped object", []*policy.Policy{about([]string{"Fleet"}, in("shop"))}, nil, nil},
 		{"a resource of the cluster", []*policy.Policy{about([]string{"Fleet"})},
 			[]string{"objects-fail-10s" + elsewhere + " | CU example.com/v1/fleets Cluster"}, nil},
 		{"a template without spec is asked about at each update", []*policy.Policy{about([]string{"PodTemplate"})},
@@ -280,10 +280,10 @@ func TestValidating(t *testing.T) {
 		{"nor about these subresources", []*policy.Policy{about(pods, subresource("exec")), about(pods, named("q"), subresource("status"))}, nil, []string{"Pod/exec", "Pod/status"}},
 		{"the one subresource by its name", []*policy.Policy{about(pods, subresource("ephemeralcontainers"))},
 			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
-		{"an unknown kind is told, and the known one asked about", []*policy.Policy{about([]string{"Rollout", "Job"})},
+		{"an unknown kind is reported, and the known one selected", []*policy.Policy{about([]string{"Rollout", "Job"})},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
 				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, []string{"serves no kind Rollout"}},
-		{"a broken policy closes what it names", []*policy.Policy{about([]string{"Job"}, broken)},
+		{"a broken policy closes its targets", []*policy.Policy{about([]string{"Job"}, broken)},
 			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
 				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"one that names nothing closes nothing", []*policy.Policy{about(nil, broken)}, nil, []string{"is broken"}},
@@ -373,8 +373,8 @@ func TestMutating(t *testing.T) {
 	}
 }
 
-// TestMirrors: with mirrors Pods are asked about at both endpoints, whatever policies
-// say, and fail closed only where somebody wants that.
+// TestMirrors: with mirrors Pods are selected at both endpoints, for any policies,
+// and fail closed only where that is configured.
 func TestMirrors(t *testing.T) {
 	const open = "new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
 	const closed = "new-workloads-fail-10s" + elsewhere + " | C /v1/pods; workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
@@ -542,8 +542,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// FuzzBuild gives Build words that policies may hold, and looks for what the API
-// server would refuse, or what must never be asked about.
+// FuzzBuild gives Build texts that policies may hold, and looks for results that the API
+// server would refuse, or resources that must never be selected.
 func FuzzBuild(f *testing.F) {
 	f.Add("*", "*", "Pod", "", "CREATE", "shop", int64(time.Second))
 	f.Add("", "v?", "*", "*", "*", "My Shop", int64(-1))

@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
-// TestNamespacesDecideForThemselves: what is confined to a namespace makes no
+// TestNamespacesDecideForThemselves: a policy confined to a namespace makes no
 // difference elsewhere.
 func TestNamespacesDecideForThemselves(t *testing.T) {
 	jobs := []string{"Job"}
@@ -32,9 +32,9 @@ func TestNamespacesDecideForThemselves(t *testing.T) {
 		{"one namespace closes for itself, and waits longer",
 			[]*policy.Policy{about(jobs, in("shop"), patience(30*time.Second))},
 			[]string{"fail-30s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
-		{"one that says the same has nothing of its own",
+		{"an equal one has no webhook of its own",
 			[]*policy.Policy{about(jobs, in("shop"), open)}, []string{general + elsewhere}},
-		{"nor one that says less: the cluster's policy holds there, too",
+		{"nor a weaker one: the cluster's policy holds there, too",
 			[]*policy.Policy{about(jobs, in("shop"), audit, patience(time.Second), operations("CREATE"))}, []string{general + elsewhere}},
 		{"longer is not closed",
 			[]*policy.Policy{about(jobs, in("shop"), open, patience(30*time.Second))},
@@ -73,8 +73,8 @@ func TestNamespacesDecideForThemselves(t *testing.T) {
 	}
 }
 
-// TestBounds: beyond what selectors can hold all namespaces share, and somebody
-// is told. Each row has a twin just within.
+// TestBounds: beyond the bounds of selectors all namespaces share, and a warning
+// is returned. Each row has a twin just within.
 func TestBounds(t *testing.T) {
 	many := func(n int, edits func(int) []edit) []*policy.Policy {
 		var all []*policy.Policy
@@ -105,15 +105,15 @@ func TestBounds(t *testing.T) {
 	}{
 		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 4, "workloads-ignore-10s-not", ""},
 		{"one more", append(many(maxNamespaces+1, same), admin), 2, "workloads-fail-30s.", "in 501 namespaces"},
-		{"nobody speaks of all namespaces", many(maxNamespaces, same), 2, "workloads-fail-30s-", ""},
+		{"no policy matches all namespaces", many(maxNamespaces, same), 2, "workloads-fail-30s-", ""},
 		{"and there are too many", many(maxNamespaces+1, same), 2, "workloads-fail-30s.", "in 501 namespaces"},
 		{"as many forms as one resource has", append(many(maxForms, different), admin), 2 * (maxForms + 1), "workloads-ignore-10s-not", ""},
-		{"one more: the namespaces share, and nobody else does", append(many(maxForms+1, different), admin), 4, "workloads-ignore-10s-not", "strictest"},
-		{"as many names as can be said twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "new-workloads-fail-11s-", ""},
+		{"one more: only the namespaces share", append(many(maxForms+1, different), admin), 4, "workloads-ignore-10s-not", "strictest"},
+		{"as many names as fit twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "new-workloads-fail-11s-", ""},
 		{"one more: the last webhook is for both", many(maxNames/2+1, dozen), 23, "workloads-fail-22s-", ""},
 		{"webhooks that can all be split", own("Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), 2 * 6 * maxForms, "new-workloads-fail-26s-", ""},
 		{"some are for both where others need them", own("Task", "Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), maxParts, "new-workloads-fail-11s-", ""},
-		{"as many names as can be said once", many(maxNames, dozen), 12, "workloads-fail-11s-", ""},
+		{"as many names as fit once", many(maxNames, dozen), 12, "workloads-fail-11s-", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -226,13 +226,13 @@ func expected(policies []*policy.Policy, r Resource, versions []string, namespac
 	return e
 }
 
-// differs says how the webhooks that are called about an operation on a resource
-// differ from what is expected; empty if they do not.
+// differs returns how the webhooks that are called about an operation on a resource
+// differ from the expectation; empty if they do not.
 func (e expectation) differs(webhooks []admission.ValidatingWebhook, operation admission.OperationType) string {
 	switch {
 	case !slices.Contains(e.operations, operation):
 		if len(webhooks) > 0 {
-			return "nobody speaks of it"
+			return "no policy matches it"
 		}
 		return ""
 	case len(webhooks) != 1:
@@ -275,10 +275,10 @@ func anyPolicies(random *mathrand.Rand, namespaces []string) []*policy.Policy {
 	return policies
 }
 
-// TestOneCallAPhase: whatever policies say, each operation on each resource in
-// each namespace is in one webhook of each configuration if a policy speaks of
-// it, and in none else; and that webhook says what the policies say that can
-// speak of that resource there.
+// TestOneCallAPhase: for any policies, each operation on each resource in
+// each namespace is in one webhook of each configuration if a policy matches
+// it, and in none else. That webhook has the settings of the policies that can
+// match that resource there.
 func TestOneCallAPhase(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(3, 4))
 	namespaces := []string{"a", "b", "c", "d", "kube-system", "quaymaster"}
@@ -289,7 +289,7 @@ func TestOneCallAPhase(t *testing.T) {
 		in.Mirrors = Mirrors(random.IntN(3))
 		in.Resources = slices.DeleteFunc(served(), func(r Resource) bool { return versions[r.Kind] == nil })
 		in.MutateControllers = []string{"Job", "Deployment", "CronJob"}
-		if in.Mirrors != NoMirrors { // they speak of Pods and of these controllers
+		if in.Mirrors != NoMirrors { // mirrors apply to Pods and to these controllers
 			mirrors := about([]string{"Pod", "Job", "Deployment", "CronJob"}, named("mirrors"))
 			mirrors.FailOpen = in.Mirrors == MirrorsOpen
 			policies = append(policies, mirrors)
@@ -334,8 +334,8 @@ func TestOneCallAPhase(t *testing.T) {
 	}
 }
 
-// TestVersions: a request that comes in a version which is listed is not converted,
-// so that who names another one would not be asked.
+// TestVersions: a request in a listed version is not converted,
+// so that a policy for another version would not be evaluated.
 func TestVersions(t *testing.T) {
 	foo := func(v string, edits ...edit) *policy.Policy {
 		return about([]string{"Foo"}, append([]edit{version(v), named("p" + v)}, edits...)...)
@@ -345,7 +345,7 @@ func TestVersions(t *testing.T) {
 	tests := []struct {
 		reason   string
 		policies []*policy.Policy
-		want     []string // by namespace: that of nobody, shop
+		want     []string // by namespace: one without policies, shop
 		warned   string
 	}{
 		{"any", []*policy.Policy{foo("*")}, []string{"v1,v1beta1,v2", "v1,v1beta1,v2"}, ""},

@@ -85,7 +85,7 @@
 // recordSeconds.
 //
 // Reviews of tokens and access, objects of admissionregistration.k8s.io and reports are never
-// included. Dialects reject rules that name one of the first two; see policy.Unasked.
+// included. Dialects reject rules that name one of the first two; see policy.WithoutWebhook.
 //
 // # Images and objects
 //

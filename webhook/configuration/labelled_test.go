@@ -52,7 +52,7 @@ func TestLabelledNamespaces(t *testing.T) {
 	}
 }
 
-// TestPolicyWithoutTargets: a policy about what is no object of the API server widens
+// TestPolicyWithoutTargets: a policy for other things than objects of the API server widens
 // nothing.
 func TestPolicyWithoutTargets(t *testing.T) {
 	pods, documents := about([]string{"Pod"}), about(nil, named("documents"), extract("", "/stages/*/from"))

@@ -39,7 +39,7 @@ const (
 
 // attention returns when a resource has a webhook, and the reason for all values except always.
 func (r Resource) attention() (attention, string) {
-	if why, _ := policy.Unasked(r.Group, r.Kind); why != "" {
+	if why, _ := policy.WithoutWebhook(r.Group, r.Kind); why != "" {
 		return never, why
 	}
 	switch r.Group {

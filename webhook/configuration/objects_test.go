@@ -39,8 +39,8 @@ func TestObjects(t *testing.T) {
 		{"exec is a connection", nil, []policy.Target{target("", "Pod", "exec", "CONNECT")}, nil, []string{"Fail pods/exec CONNECT"}},
 		{"a pod brings the containers that are added later", nil, []policy.Target{target("", "Pod", "")}, nil, []string{"Fail pods CREATE,UPDATE", "Fail pods/ephemeralcontainers UPDATE"}},
 		{"a namespace that is named", nil, []policy.Target{target("", "Namespace", "")}, nil, []string{"Fail namespaces CREATE,UPDATE"}},
-		{"a node that is named, which stops nobody", nil, []policy.Target{target("", "Node", "")}, nil, []string{"Ignore nodes CREATE,UPDATE"}},
-		{"a lease that is named, which stops nobody", nil, []policy.Target{target("coordination.k8s.io", "Lease", "")}, nil, []string{"Ignore leases CREATE,UPDATE"}},
+		{"a node that is named, which fails open", nil, []policy.Target{target("", "Node", "")}, nil, []string{"Ignore nodes CREATE,UPDATE"}},
+		{"a lease that is named, which fails open", nil, []policy.Target{target("coordination.k8s.io", "Lease", "")}, nil, []string{"Ignore leases CREATE,UPDATE"}},
 		{"never a review", nil, []policy.Target{target("authentication.k8s.io", "TokenReview", "")}, nil, nil},
 	} {
 		p := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// asking says which webhooks ask about a resource's CREATE in a namespace with labels;
-// no labels at all stand for an object of the cluster.
+// asking returns the webhooks that select a resource's CREATE in a namespace with labels;
+// nil labels mean a cluster-scoped object.
 func asking(t *testing.T, webhooks []admission.ValidatingWebhook, resource string, of labels.Set) (names []string) {
 	t.Helper()
 	for _, w := range webhooks {
@@ -85,7 +85,7 @@ func TestShadow(t *testing.T) {
 			}
 		}
 	}
-	// No selector speaks of what is in no namespace: the shadow has it, and nobody else.
+	// No selector matches a cluster-scoped object: only the shadow selects it.
 	if got := asking(t, webhooks, "fleets", nil); len(got) != 1 || !strings.HasSuffix(got[0], shadowSuffix) {
 		t.Errorf("an object of the cluster is asked about by %v", got)
 	}
@@ -94,9 +94,9 @@ func TestShadow(t *testing.T) {
 	}
 }
 
-// TestShadowStopsNobody: what is no cut-over never closes, waits shortly, and leads to
-// endpoints that refuse nothing, whatever policies say.
-func TestShadowStopsNobody(t *testing.T) {
+// TestShadowFailsOpen: a webhook without the cut-over label never fails closed, has a short
+// timeout, and leads to endpoints that refuse nothing, for any policies.
+func TestShadowFailsOpen(t *testing.T) {
 	in := whole(t)
 	in.Mirrors, in.Shadow = MirrorsClosed, true
 	in.Policies = append(in.Policies, about([]string{"Pod"}, named("patient"), patience(maxSeconds*1e9)))

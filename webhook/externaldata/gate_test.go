@@ -37,7 +37,7 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Verify, nil, "[shop]" + good.Name, exact, "", "in a namespace"},
 		{externaldata.Verify, nil, "[shop/builder]" + good.Name, exact, "", "with a service account"},
 		{externaldata.Verify, nil, "[shop]" + bad.Name, "", "[unsigned]", "not signed, in a namespace"},
-		{externaldata.Verify, nil, elsewhere.Name, elsewhere.Name, "", "no policy speaks of it"},
+		{externaldata.Verify, nil, elsewhere.Name, elsewhere.Name, "", "no policy matches it"},
 		{externaldata.Verify, nil, h.Registry.Host() + "/shop/gone:1", "", "could not be verified", "not there"},
 		{externaldata.Verify, nil, "::", "", "[malformed-reference]", "no image"},
 		{externaldata.Verify, nil, "[Shop]" + good.Name, "", "[malformed-reference]", "no namespace"},
@@ -45,11 +45,11 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Verify, labels, elsewhere.Name, elsewhere.Name, "", "the same rule, of other images"},
 		{externaldata.Verify, inShop, "[shop]" + bad.Name, "", "[unsigned]", "a rule for the namespace"},
 		{externaldata.Verify, inShop, "[test]" + bad.Name, bad.Name, "", "a rule for another namespace"},
-		{externaldata.Verify, inShop, bad.Name, "", "the object's namespace", "a rule for a namespace that nobody knows"},
+		{externaldata.Verify, inShop, bad.Name, "", "the object's namespace", "a rule for an unknown namespace"},
 		{externaldata.Mutate, nil, good.Name, exact, "", "signed: the name to write"},
 		{externaldata.Mutate, nil, exact, exact, "", "written again: no change"},
 		{externaldata.Mutate, nil, bad.Name, "", "[unsigned]", "not signed, and not to be written"},
-		{externaldata.Mutate, nil, elsewhere.Name, elsewhere.Name, "", "no policy speaks of it, and it stays"},
+		{externaldata.Mutate, nil, elsewhere.Name, elsewhere.Name, "", "no policy matches it, and it stays"},
 		{externaldata.Mutate, []string{"imageReferences", "mutateDigest: false\n      verifyDigest: false\n      imageReferences"}, good.Name, good.Name, "", "no policy pins, and it stays"},
 		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are accepted", "the writer chose a namespace"},
 	} {
@@ -60,7 +60,7 @@ func TestRealGate(t *testing.T) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}
 		if told := kept.last(t); told.Endpoint != c.endpoint || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
-			t.Errorf("%s: told %+v", c.reason, told)
+			t.Errorf("%s: recorded %+v", c.reason, told)
 		}
 	}
 	values, errs := send(t, endpoint(t, externaldata.Verify, h.gate(t), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
@@ -74,8 +74,8 @@ func TestRealGate(t *testing.T) {
 	}
 }
 
-// TestKeys holds what the gate is asked for each key, and that nobody who writes an
-// image chooses whose pull secrets are used.
+// TestKeys holds the gate's request for each key. The author of an
+// image reference must not choose the pull secrets.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys      externaldata.Keys
@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 // TestUndecided holds that silence is an error of each key.
 func TestUndecided(t *testing.T) {
 	silent := decide(func(context.Context, gate.Request) gate.Outcome {
-		<-time.After(time.Minute) // longer than anybody waits
+		<-time.After(time.Minute) // longer than any timeout
 		return gate.Outcome{Result: gate.Allow}
 	})
 	for _, c := range []struct {
@@ -158,7 +158,7 @@ func (told) Labels(context.Context, string) (map[string]string, error) {
 	return nil, errors.New("password")
 }
 
-// TestMutateRedirects holds that what the gate would write is the value.
+// TestMutateRedirects: the value is the reference that the gate would write.
 func TestMutateRedirects(t *testing.T) {
 	ref := image.MustParse("nginx:1")
 	outcome := gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{{Result: gate.Allow, Image: policy.Image{Ref: ref}}}}
@@ -199,7 +199,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestCauseOfNoItems: a queue that is full is no fault of who asks.
+// TestCauseOfNoItems: a full queue is not an error of the client.
 func TestCauseOfNoItems(t *testing.T) {
 	for cause, c := range map[externaldata.Cause]struct {
 		queue queue
@@ -221,7 +221,7 @@ func TestCauseOfNoItems(t *testing.T) {
 func TestNew(t *testing.T) {
 	for reason, option := range map[string]setting{
 		"no recorder": withRecorder(nil), "no time": withTimeout(-time.Second), "unknown keys": withKeys("some"),
-		"keys whose namespace the writer chooses": withKeys(externaldata.Qualified), "tags refused where they are pinned": withDigests,
+		"keys with a namespace from their author": withKeys(externaldata.Qualified), "tags refused where they are pinned": withDigests,
 	} {
 		config := configOf(externaldata.Mutate, decide(allow))
 		option(&config)

@@ -87,7 +87,7 @@ func (q queue) Enter(context.Context, string) (func(), error) {
 	return func() {}, nil
 }
 
-// recorder keeps what it is told.
+// recorder keeps the recorded batches.
 type recorder struct {
 	mu      sync.Mutex
 	batches []externaldata.Batch

@@ -69,14 +69,14 @@ func TestShadow(t *testing.T) {
 			}
 			for _, item := range kept.last(t).Items {
 				if item.Allowed {
-					t.Errorf("%s, in shadow %v: told that %s was allowed", row.reason, shadow, item.Key)
+					t.Errorf("%s, in shadow %v: recorded that %s was allowed", row.reason, shadow, item.Key)
 				}
 			}
 		}
 	}
 }
 
-// TestShadowOfMutation: what the twin pins, a shadow leaves as it is.
+// TestShadowOfMutation: a shadow does not change the images that its twin pins.
 func TestShadowOfMutation(t *testing.T) {
 	h := newEnv(t)
 	image := h.signed(t, "app")

@@ -7,8 +7,8 @@ import (
 	"k8s.io/api/imagepolicy/v1alpha1"
 )
 
-// FuzzReview holds that whatever is sent, the answer keeps the contract, and that
-// what is allowed is a review whose images the gate was asked about, all of them.
+// FuzzReview: for any body, the answer keeps the contract, and an
+// allowed request is a review with images that were all sent to the gate.
 func FuzzReview(f *testing.F) {
 	f.Add(review(f, "shop", "nginx:1", "registry.example/a@sha256:0"))
 	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":{"containers":[{"image":"a"},{"image":"\n"}],"namespace":"shop"}}`))

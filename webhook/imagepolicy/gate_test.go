@@ -24,7 +24,7 @@ func TestRealGate(t *testing.T) {
 	}{
 		{[]string{good.ByDigest()}, nil, true, nil, "signed, by digest"},
 		{[]string{bad.ByDigest()}, nil, false, []string{"1 of 1 image denied", bad.ByDigest() + ": denied", "[unsigned]", "ClusterPolicy/signed, rule by-key", "next: "}, "not signed"},
-		{[]string{good.Name}, nil, false, []string{"[missing-digest]", "use " + good.Name + "@" + good.Manifest.Digest}, "signed, by a tag that nobody pins"},
+		{[]string{good.Name}, nil, false, []string{"[missing-digest]", "use " + good.Name + "@" + good.Manifest.Digest}, "signed, by a tag that is not pinned"},
 		{[]string{good.Name}, noDigest, true, nil, "signed, by a tag that the policy leaves alone"},
 		{[]string{bad.Name}, noDigest, false, []string{"[unsigned]"}, "not signed, by a tag that the policy leaves alone"},
 		{[]string{good.ByDigest(), other.ByDigest()}, nil, true, nil, "all signed"},
@@ -54,7 +54,7 @@ func TestRealGate(t *testing.T) {
 		}
 		recorded := kept.last(t)
 		if recorded.Cause != imagepolicy.Decided || recorded.Allowed != c.allowed || recorded.Outcome.Result.Admits() != c.allowed || recorded.Namespace != "shop" || len(recorded.Images) != len(c.images) {
-			t.Errorf("%s: told %+v", c.reason, recorded)
+			t.Errorf("%s: recorded %+v", c.reason, recorded)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestUnknownNamespace(t *testing.T) {
 		t.Errorf("%+v, %v", status, kept.last(t).Err)
 	}
 	if status := send(t, endpoint(t, h.gate(t)), "gone", good.ByDigest()); !status.Allowed {
-		t.Errorf("nobody asks for labels: %s", status.Reason)
+		t.Errorf("no rule needs labels: %s", status.Reason)
 	}
 }
 

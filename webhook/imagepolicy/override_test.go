@@ -26,11 +26,11 @@ func TestOverrides(t *testing.T) {
 	}{
 		{"signed, and denied", policy.OverrideDeny, digest(good.Manifest.Digest), good.ByDigest(), false, "[override-denied]"},
 		{"signed, and another is denied", policy.OverrideDeny, digest(bad.Manifest.Digest), good.ByDigest(), true, ""},
-		{"no policy speaks of it, and it is denied by its tag", policy.OverrideDeny, digest(elsewhere.Manifest.Digest), elsewhere.Name, false, "[override-denied]"},
+		{"no policy matches it, and it is denied by its tag", policy.OverrideDeny, digest(elsewhere.Manifest.Digest), elsewhere.Name, false, "[override-denied]"},
 		{"its repository is denied", policy.OverrideDeny, repository, good.ByDigest(), false, "INC-7"},
 		{"not signed, and allowed", policy.OverrideAllow, digest(bad.Manifest.Digest), bad.ByDigest(), true, ""},
 		{"not signed, and its repository allowed", policy.OverrideAllow, repository, bad.Name, true, ""},
-		{"not signed, allowed by digest, and named by a tag that nobody pins", policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, false, "[unsigned]"},
+		{"not signed, allowed by digest, and named by a tag that is not pinned", policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, false, "[unsigned]"},
 	} {
 		g := testkit.Must(h.Overriding(c.effect, c.match, signed))(t)
 		status := send(t, endpoint(t, g), "shop", c.image)

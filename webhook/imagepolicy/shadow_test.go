@@ -58,7 +58,7 @@ func TestShadow(t *testing.T) {
 				t.Errorf("%s, in shadow %v: %+v", row.reason, shadow, status)
 			}
 			if kept.last(t).Allowed {
-				t.Errorf("%s, in shadow %v: told that it was allowed", row.reason, shadow)
+				t.Errorf("%s, in shadow %v: recorded that it was allowed", row.reason, shadow)
 			}
 		}
 	}

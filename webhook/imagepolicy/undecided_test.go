@@ -22,7 +22,7 @@ import (
 func TestUndecided(t *testing.T) {
 	busy := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
 		<-ctx.Done()
-		<-time.After(time.Minute) // longer than anybody waits
+		<-time.After(time.Minute) // longer than any timeout
 		return gate.Outcome{Result: gate.Allow}
 	})
 	silent := decide(func(ctx context.Context, r gate.Request) gate.Outcome {
@@ -38,7 +38,7 @@ func TestUndecided(t *testing.T) {
 		reason string
 	}{
 		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no turn"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "the namespace has reached its share", "no turn for who has its share at work"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "the namespace has reached its share", "no turn for a namespace with its share in use"},
 		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no memory for the body"},
 		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "timed out", "a gate that misses its time"},
 		{imagepolicy.Config{Decider: busy, Queue: queue{}}, imagepolicy.TimedOut, false, "timed out", "a gate that spends its time"},
@@ -55,13 +55,13 @@ func TestUndecided(t *testing.T) {
 				t.Errorf("%s, failing open %t: %+v", c.reason, open, status)
 			}
 			if recorded := kept.last(t); recorded.Cause != c.cause || recorded.Err == nil || recorded.Allowed != want {
-				t.Errorf("%s, failing open %t: told %+v", c.reason, open, recorded)
+				t.Errorf("%s, failing open %t: recorded %+v", c.reason, open, recorded)
 			}
 		}
 	}
 }
 
-// shared is the gateway's own queue, of whose places the namespace has its share.
+// shared is the gateway's own queue, with the namespace's share in use.
 type shared struct{ queue }
 
 func (shared) Enter(ctx context.Context, namespace string) (func(), error) {
@@ -93,8 +93,8 @@ type unset struct{}
 
 func (unset) FailOpen(*policy.Subject) bool { panic("unset") }
 
-// TestMalformed holds that what is no review is denied, whatever the policies say
-// about silence: who writes it would choose.
+// TestMalformed: a body that is no review is denied, for any failure policy:
+// its author would choose the result otherwise.
 func TestMalformed(t *testing.T) {
 	config := configOf(decide(allow))
 	config.Failure = failure(true)
@@ -153,7 +153,7 @@ func TestMalformed(t *testing.T) {
 				want = imagepolicy.Decided
 			}
 			if recorded := kept.last(t); recorded.Cause != want {
-				t.Errorf("%s: told %s, %v", c.reason, recorded.Cause, recorded.Err)
+				t.Errorf("%s: recorded %s, %v", c.reason, recorded.Cause, recorded.Err)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRecorderThatPanics holds that what is told changes no answer.
+// TestRecorderThatPanics: the recorder changes no answer.
 func TestRecorderThatPanics(t *testing.T) {
 	if status := send(t, endpoint(t, decide(allow), withRecorder(upset{})), "shop", "a"); !status.Allowed {
 		t.Errorf("%+v", status)
@@ -211,7 +211,7 @@ type upset struct{}
 
 func (upset) Record(context.Context, imagepolicy.Review) { panic("upset") }
 
-// TestRequest holds what the gate is asked.
+// TestRequest holds the gate's request.
 func TestRequest(t *testing.T) {
 	var asked gate.Request
 	status := send(t, endpoint(t, decide(func(_ context.Context, request gate.Request) gate.Outcome {

@@ -93,7 +93,7 @@ func busy(t *testing.T) *Metrics {
 	return m
 }
 
-// mirrored is the outcome of an image that a mirror speaks of.
+// mirrored is the outcome of an image that a mirror matches.
 func mirrored(t *testing.T, mirror string, chosen bool, code policy.Code) gate.Outcome {
 	t.Helper()
 	v := gate.Verdict{Redirect: &gate.Redirect{Mirror: mirror}, Reasons: []policy.Reason{{Code: code}}, Result: gate.Allow}
@@ -219,8 +219,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestHostileLabels counts the series that people who write image references,
-// policies and requests can bring about.
+// TestHostileLabels counts the series that authors of image references,
+// policies and requests can cause.
 func TestHostileLabels(t *testing.T) {
 	m := New(Build{})
 	var policies []Policy
@@ -282,7 +282,7 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_background_work_total":   (4*maxWords + 2) * (4*maxWords + 1),
 		// The first of them are the entries, the others are other.
 		"quaymaster_global_context_failures_total": maxEntries + 1,
-		// What is no target is other.
+		// Any other target is counted as other.
 		"quaymaster_mirror_target_transitions_total": 2,
 	} {
 		if n := strings.Count(text, "\n"+metric+"{"); n > most || n == 0 {
@@ -334,7 +334,7 @@ func TestGoneMirrorsLeaveNoSeries(t *testing.T) {
 func TestGoneEntriesLeaveNoSeries(t *testing.T) {
 	m := busy(t)
 	if text := scrape(t, m); strings.Contains(text, `entry="unknown"`) || strings.Contains(text, `age_seconds{entry="unread"}`) {
-		t.Error("an entry that nobody set, or that was never read, has an age")
+		t.Error("an entry that was never set, or never read, has an age")
 	}
 	m.SetGlobalContext([]string{"teams"})
 	m.GlobalContextFailed("stale")
@@ -375,7 +375,7 @@ func TestWatchTwice(t *testing.T) {
 	}
 }
 
-// TestReference compares docs/metrics.md with what is registered.
+// TestReference compares docs/metrics.md with the registered metrics.
 func TestReference(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {

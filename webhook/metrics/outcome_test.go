@@ -25,7 +25,7 @@ func TestFailedOpen(t *testing.T) {
 	rule := func(answer gate.Result, r policy.RuleResult) gate.Outcome {
 		return gate.Outcome{Result: answer, Rules: []policy.RuleResult{r}}
 	}
-	away := errors.New("nobody answers")
+	away := errors.New("connection refused")
 	overridden := of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate)
 	overridden.Verdicts[0].Override = &policy.Override{Name: "incident"}
 	twice := of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate)
@@ -35,10 +35,10 @@ func TestFailedOpen(t *testing.T) {
 		outcome gate.Outcome
 		want    int
 	}{
-		{"it could not look, and admits that", of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate), 1},
+		{"indeterminate, and it fails open", of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate), 1},
 		{"two images of one object", twice, 1},
-		{"a word that nobody knows is could-not-look", of(gate.Allow, lenient, policy.Enforce, "perhaps"), 1},
-		{"it looked", of(gate.Allow, lenient, policy.Enforce, policy.Pass), 0},
+		{"an unknown result is indeterminate", of(gate.Allow, lenient, policy.Enforce, "perhaps"), 1},
+		{"it passed", of(gate.Allow, lenient, policy.Enforce, policy.Pass), 0},
 		{"it had nothing to look at", of(gate.Allow, lenient, policy.Enforce, policy.Skipped), 0},
 		{"an audit admits whatever the setting", of(gate.Allow, lenient, policy.Audit, policy.Indeterminate), 0},
 		{"another policy denied the object", of(gate.Deny, lenient, policy.Enforce, policy.Indeterminate), 0},
@@ -47,8 +47,8 @@ func TestFailedOpen(t *testing.T) {
 		{"an override let it in", overridden, 0},
 		{"a rule could not be evaluated", rule(gate.Allow, policy.RuleResult{Policy: lenient, Err: away}), 1},
 		{"that rule only audits", rule(gate.Allow, policy.RuleResult{Policy: &policy.Policy{Settings: policy.Settings{FailOpen: true, AuditOnly: true}}, Err: away}), 0},
-		{"a rule about the object could not look", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Indeterminate}}), 1},
-		{"that rule looked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Pass}}), 0},
+		{"a rule about the object is indeterminate", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Indeterminate}}), 1},
+		{"that rule passed", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Pass}}), 0},
 	} {
 		if got := len(failedOpen(&row.outcome)); got != row.want {
 			t.Errorf("%s: %d policies failed open, want %d", row.reason, got, row.want)
@@ -66,7 +66,7 @@ func TestFailedOpen(t *testing.T) {
 	}
 }
 
-// TestStale: an image that came in by what was known before is counted, and no other.
+// TestStale: an image admitted from a stale cache is counted, and no other.
 func TestStale(t *testing.T) {
 	stale := func(code policy.Code, images int) gate.Outcome {
 		o := of(gate.Allow, &policy.Policy{Name: "p"}, policy.Enforce, policy.Pass)
@@ -94,7 +94,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestViolations: what denies, what warns and what is only noted are told apart.
+// TestViolations: denied, warned and audited violations are counted separately.
 func TestViolations(t *testing.T) {
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
 	for _, row := range []struct {

@@ -20,7 +20,7 @@ func TestYesterday(t *testing.T) {
 		t.Fatal(err)
 	}
 	if gone := missing(string(before), string(now)); len(gone) > 0 {
-		t.Errorf("these are gone or have other labels; who upgrades has alerts on them:\n%s", strings.Join(gone, "\n"))
+		t.Errorf("these are gone or have other labels; existing alerts use them:\n%s", strings.Join(gone, "\n"))
 	}
 	for _, c := range []struct{ before, after, reason string }{
 		{"quaymaster_decisions_total", "quaymaster_decided_total", "another name"},

@@ -20,7 +20,7 @@ import (
 
 // slow is a body of which nothing more comes until it is released.
 type slow struct {
-	began   chan<- struct{} // is told of the first read
+	began   chan<- struct{} // receives at the first read
 	release <-chan struct{}
 	rest    io.Reader
 	once    sync.Once
@@ -35,9 +35,9 @@ func (s *slow) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestStrangersAreNotListenedTo has as many streams as took 384 MiB when bodies
+// TestUnauthenticatedBodiesAreNotRead has as many streams as took 384 MiB when bodies
 // were read before their MAC was checked.
-func TestStrangersAreNotListenedTo(t *testing.T) {
+func TestUnauthenticatedBodiesAreNotRead(t *testing.T) {
 	const streams = 665
 	clock := time.Now()
 	body := []byte(`{"keys":["a"]}`)
@@ -49,7 +49,7 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 		want   int
 		read   int64
 	}{
-		{"a stranger", otherKey, signedHeader(clock, 510<<10, nil), http.StatusForbidden, 0},
+		{"another key", otherKey, signedHeader(clock, 510<<10, nil), http.StatusForbidden, 0},
 		{"a question of yesterday, sent again", ourKey, signedHeader(clock.Add(-24*time.Hour), len(body), body), http.StatusForbidden, 0},
 		{"a replica that announces too much", ourKey, signedHeader(clock, 510<<10, nil), http.StatusBadRequest, 0},
 		{"a header without an end", otherKey, strings.Repeat("0", 1<<20), http.StatusForbidden, 0},
@@ -75,9 +75,9 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 	}
 }
 
-// TestSlowQuestionsAreFew has many who saw one good header, and bodies that do not
-// come, or do not end.
-func TestSlowQuestionsAreFew(t *testing.T) {
+// TestSlowRequestsAreBounded has many clients with one captured header, and bodies that do
+// not come, or do not end.
+func TestSlowRequestsAreBounded(t *testing.T) {
 	const streams, places = 200, 16
 	body := []byte(`{"keys":["a"]}`)
 	d := path(t, ourKey, memory{"a": []byte("A")})
@@ -119,7 +119,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// clocked is a connection whose deadline is looked at.
+// clocked is a connection with an observable deadline.
 type clocked struct {
 	*httptest.ResponseRecorder
 	deadline time.Time
@@ -141,7 +141,7 @@ func TestABodyHasLittleTime(t *testing.T) {
 		set    bool
 	}{
 		{"a replica's question", ourKey, nil, http.StatusOK, true},
-		{"a stranger's, which is not read", otherKey, nil, http.StatusForbidden, false},
+		{"one with another key, which is not read", otherKey, nil, http.StatusForbidden, false},
 		{"the connection is gone", ourKey, errors.New("gone"), http.StatusBadRequest, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -157,9 +157,9 @@ func TestABodyHasLittleTime(t *testing.T) {
 	}
 }
 
-// TestStrangersOverTheWire sends bodies that never end, over
+// TestUnauthenticatedBodiesOverHTTP2 sends bodies that never end, over
 // HTTP/2: all are refused while they are still being sent.
-func TestStrangersOverTheWire(t *testing.T) {
+func TestUnauthenticatedBodiesOverHTTP2(t *testing.T) {
 	server := httptest.NewUnstartedServer(path(t, ourKey, memory{}))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = quiet()
@@ -184,7 +184,7 @@ func TestStrangersOverTheWire(t *testing.T) {
 	}
 }
 
-// TestABusyReplicaIsAskedAgain tells it from one that is broken.
+// TestABusyReplicaIsAskedAgain distinguishes it from a broken one.
 func TestABusyReplicaIsAskedAgain(t *testing.T) {
 	for _, c := range []struct {
 		reason string
@@ -205,7 +205,7 @@ func TestABusyReplicaIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestKeysThatNobodyCouldHave(t *testing.T) {
+func TestInvalidKeys(t *testing.T) {
 	long, just := strings.Repeat("a", peers.MaxKey+1), strings.Repeat("a", peers.MaxKey)
 	many := make([]string, peers.MaxKeys)
 	for i := range many {

@@ -24,7 +24,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// prover is trust; generation, where it is set, stands for another one.
+// prover is trust, with another generation where it is set.
 type prover struct {
 	*trust.Snapshot
 	verify.ByFormat
@@ -80,9 +80,9 @@ func (b builtBy) Holds(data any) (bool, string, error) {
 	return predicate["builder"] == b.builder, fmt.Sprintf("expected builder %s, found %v", b.builder, predicate["builder"]), nil
 }
 
-// TestAColdPodCostsWhatOneReplicaCosts has replica A prove and pin a pod, and
+// TestColdPodCostsOneReplica has replica A verify and pin a pod, and
 // replica B validate it, which never saw the image.
-func TestAColdPodCostsWhatOneReplicaCosts(t *testing.T) {
+func TestColdPodCostsOneReplica(t *testing.T) {
 	for _, c := range []struct {
 		reason     string
 		generation string // of B's trust

@@ -90,7 +90,7 @@ func client(t testing.TB, key []byte, with []peers.Option, replicas ...*replica)
 	return c
 }
 
-func TestReplicasTellOneAnotherWhatTheyKnow(t *testing.T) {
+func TestReplicasShareEntries(t *testing.T) {
 	one := serve(t, path(t, ourKey, memory{"a": []byte("A"), "secret": []byte("not asked for")}))
 	two := serve(t, path(t, ourKey, memory{"b": {0, 255, '"'}}))
 	got := client(t, ourKey, nil, one, two).Get(t.Context(), []string{"a", "b", "c"})
@@ -115,9 +115,9 @@ func (p tampering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// TestAStrangerForgesNoFact has somebody on the network who can answer in place of
-// a replica, with its certificate even, and lacks only the key.
-func TestAStrangerForgesNoFact(t *testing.T) {
+// TestFactsCannotBeForged has an attacker on the network, with answers in place of
+// a replica, with its certificate even, and without the key.
+func TestFactsCannotBeForged(t *testing.T) {
 	var replayed []byte
 	var replayedHeader http.Header
 	for _, c := range []struct {
@@ -187,7 +187,7 @@ func TestTheEndpointAnswersReplicasOnly(t *testing.T) {
 		want    int
 	}{
 		{"a replica", sign(ourKey, clock, "a"), http.StatusOK},
-		{"a replica whose clock is late", sign(ourKey, clock.Add(-29*time.Second), "a"), http.StatusOK},
+		{"a replica with a late clock", sign(ourKey, clock.Add(-29*time.Second), "a"), http.StatusOK},
 		{"a stale question", sign(ourKey, clock.Add(-31*time.Second), "a"), http.StatusForbidden},
 		{"a question from the future", sign(ourKey, clock.Add(31*time.Second), "a"), http.StatusForbidden},
 		{"another key", sign(otherKey, clock, "a"), http.StatusForbidden},
@@ -209,7 +209,7 @@ func TestTheEndpointAnswersReplicasOnly(t *testing.T) {
 				t.Fatalf("%d, want %d", recorder.Code, c.want)
 			}
 			if recorder.Code != http.StatusOK && recorder.Body.Len() > 0 {
-				t.Errorf("a refusal tells %q", recorder.Body)
+				t.Errorf("a refusal contains %q", recorder.Body)
 			}
 		})
 	}
@@ -258,8 +258,8 @@ func TestADeadPeerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestASilentPeerIsLeftAlone: also where whoever asked is gone as soon as it has what there
-// is, as where many share one question.
+// TestASilentPeerIsLeftAlone: also where each caller leaves as soon as it has an answer,
+// as where many share one request.
 func TestASilentPeerIsLeftAlone(t *testing.T) {
 	release := make(chan struct{})
 	silent := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -277,10 +277,10 @@ func TestASilentPeerIsLeftAlone(t *testing.T) {
 	select {
 	case err := <-told:
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("told %v", err)
+			t.Errorf("reported %v", err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("nobody is told that a replica is silent")
+		t.Fatal("a silent replica is not reported")
 	}
 	for range 5 {
 		request()
@@ -300,7 +300,7 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 	if got := c.Get(t.Context(), []string{"a"}); len(got) != 1 {
 		t.Error("the fast peer's answer is lost")
 	}
-	if got := c.Get(t.Context(), []string{"a", "b"}); len(got) != 1 { // b: nobody but the slow one could know
+	if got := c.Get(t.Context(), []string{"a", "b"}); len(got) != 1 { // b: only the slow one could have it
 		t.Error("the fast peer's answer is lost for the slow one's")
 	}
 	if took := time.Since(started); took > 3*time.Second {
@@ -313,7 +313,7 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 	}
 }
 
-func TestWhomNotToAsk(t *testing.T) {
+func TestPeersThatAreNotQueried(t *testing.T) {
 	r := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
 	foreign := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
-// viewer shows what it is asked for, as large as a test wants.
+// viewer returns the requested target, in a size that a test sets.
 type viewer struct {
 	size  int
 	asked atomic.Int64
@@ -32,7 +32,7 @@ func viewHandler(t testing.TB, key []byte, of peers.Viewer) *peers.Handler {
 	return testkit.Must(peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: of}))(t)
 }
 
-// TestView: a replica sees what another one shows, and nobody else does.
+// TestView: a view requires the key of the replicas.
 func TestView(t *testing.T) {
 	const target = "/api/v1/images?q=a%20b"
 	for _, c := range []struct {
@@ -44,11 +44,11 @@ func TestView(t *testing.T) {
 		asked   int64
 	}{
 		{"a replica", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 0, http.StatusOK, 1},
-		{"what is not there", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/none", 0, http.StatusNotFound, 1},
+		{"a missing path", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/none", 0, http.StatusNotFound, 1},
 		{"much", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 5 << 20, http.StatusOK, 1},
 		{"more than is shown", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 7 << 20, 0, 1},
 		{"a target that is too long", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/" + strings.Repeat("a", 9<<10), 0, 0, 0},
-		{"a replica of somebody else", func(v *viewer) http.Handler { return viewHandler(t, otherKey, v) }, target, 0, 0, 0},
+		{"a replica with another key", func(v *viewer) http.Handler { return viewHandler(t, otherKey, v) }, target, 0, 0, 0},
 		{"the endpoint for facts", func(*viewer) http.Handler { return path(t, ourKey, memory{}) }, target, 0, 0, 0},
 		{"an answer that was changed", func(v *viewer) http.Handler {
 			return tampering{viewHandler(t, ourKey, v), func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("200"), []byte("201"), 1) }}
@@ -76,8 +76,8 @@ func TestView(t *testing.T) {
 	}
 }
 
-// TestNobodyToView: what is no replica is not asked.
-func TestNobodyToView(t *testing.T) {
+// TestViewOfNoReplica: an address of no replica is not queried.
+func TestViewOfNoReplica(t *testing.T) {
 	shows := &viewer{}
 	r := serve(t, viewHandler(t, ourKey, shows))
 	far := testkit.Must(peers.New(peers.Config{Key: ourKey, Members: members{}, Roots: r.roots(), ServerName: "example.com"}))(t)
@@ -90,7 +90,7 @@ func TestNobodyToView(t *testing.T) {
 	gone := client(t, ourKey, nil, r)
 	r.Close()
 	if _, err := gone.View(t.Context(), r.address(), "/"); err == nil {
-		t.Error("who is gone answers")
+		t.Error("a stopped replica answers")
 	}
 	for reason, config := range map[string]peers.ViewConfig{"no key": {Viewer: shows}, "no viewer": {Key: ourKey}} {
 		if _, err := peers.NewViewHandler(config); err == nil {
@@ -100,6 +100,6 @@ func TestNobodyToView(t *testing.T) {
 	w := httptest.NewRecorder()
 	viewHandler(t, ourKey, shows).ServeHTTP(w, httptest.NewRequest(http.MethodPost, peers.ViewPath, strings.NewReader(`{"target":"/"}`)))
 	if w.Code != http.StatusForbidden {
-		t.Errorf("a stranger: %d", w.Code)
+		t.Errorf("a request without a MAC: %d", w.Code)
 	}
 }

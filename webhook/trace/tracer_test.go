@@ -40,7 +40,7 @@ func TestSpans(t *testing.T) {
 	scraped := httptest.NewRecorder()
 	m.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if text := scraped.Body.String(); !strings.Contains(text, `quaymaster_requests_total{endpoint="mutate",status="500"} 1`) || !strings.Contains(text, `quaymaster_panics_total{endpoint="mutate"} 1`) {
-		t.Error("the metrics were not told")
+		t.Error("the metrics were not updated")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestSpansAreDelivered(t *testing.T) {
 				t.Errorf("delivered to %v", path.Load())
 			}
 			if strings.Contains(log.String(), "could not be delivered") != row.logged {
-				t.Errorf("the log says %q", log.String())
+				t.Errorf("the log is %q", log.String())
 			}
 		})
 	}

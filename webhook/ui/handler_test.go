@@ -38,10 +38,10 @@ func filled(t testing.TB) *inventory.Inventory {
 	return known
 }
 
-// house knows tokens and who may read.
-type house struct{}
+// directory has the users of tokens and their rights.
+type directory struct{}
 
-func (house) Authenticate(_ context.Context, token string) (policy.User, error) {
+func (directory) Authenticate(_ context.Context, token string) (policy.User, error) {
 	switch token {
 	case "of-reader", "of-stranger", "of-ghost":
 		return policy.User{Name: strings.TrimPrefix(token, "of-")}, nil
@@ -51,7 +51,7 @@ func (house) Authenticate(_ context.Context, token string) (policy.User, error) 
 	return policy.User{}, nil
 }
 
-func (house) MayRead(_ context.Context, user policy.User) (bool, error) {
+func (directory) MayRead(_ context.Context, user policy.User) (bool, error) {
 	if user.Name == "ghost" {
 		return false, errors.New("down")
 	}
@@ -99,10 +99,10 @@ func TestNewRefuses(t *testing.T) {
 		with   []ui.Option
 	}{
 		{"nothing to show", ui.Config{}, []ui.Option{ui.WithoutTokens()}},
-		{"nobody said who may read", ui.Config{Inventory: known}, nil},
-		{"tokens, and none", ui.Config{Inventory: known, Authenticator: house{}}, []ui.Option{ui.WithoutTokens()}},
-		{"nobody is known who could be authorised", ui.Config{Inventory: known}, []ui.Option{ui.WithoutTokens(), ui.WithAuthorizer(house{})}},
-		{"no authorizer", ui.Config{Inventory: known, Authenticator: house{}}, []ui.Option{ui.WithAuthorizer(nil)}},
+		{"no authenticator", ui.Config{Inventory: known}, nil},
+		{"tokens, and none", ui.Config{Inventory: known, Authenticator: directory{}}, []ui.Option{ui.WithoutTokens()}},
+		{"an authorizer without tokens", ui.Config{Inventory: known}, []ui.Option{ui.WithoutTokens(), ui.WithAuthorizer(directory{})}},
+		{"no authorizer", ui.Config{Inventory: known, Authenticator: directory{}}, []ui.Option{ui.WithAuthorizer(nil)}},
 	} {
 		if _, err := ui.New(row.config, row.with...); err == nil {
 			t.Errorf("%s: made all the same", row.reason)
@@ -110,13 +110,13 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestWhoMayRead: the data is for who may read it; the pages hold none.
-func TestWhoMayRead(t *testing.T) {
-	closed, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: house{}}, ui.WithAuthorizer(house{}))
+// TestReadAccess: the data requires the right to read; the pages contain none of it.
+func TestReadAccess(t *testing.T) {
+	closed, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: directory{}}, ui.WithAuthorizer(directory{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: house{}})
+	known, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: directory{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +130,8 @@ func TestWhoMayRead(t *testing.T) {
 		{"a reader", closed, "/api/v1/images", []string{"Authorization", "Bearer of-reader"}, 200},
 		{"permission denied", closed, "/api/v1/images", []string{"Authorization", "Bearer of-stranger"}, 403},
 		{"known, and nothing more is asked", known, "/api/v1/images", []string{"Authorization", "Bearer of-stranger"}, 200},
-		{"nobody knows whether he may", closed, "/api/v1/images", []string{"Authorization", "Bearer of-ghost"}, 503},
-		{"nobody could look up the token", closed, "/api/v1/images", []string{"Authorization", "Bearer broken"}, 503},
+		{"the right could not be checked", closed, "/api/v1/images", []string{"Authorization", "Bearer of-ghost"}, 503},
+		{"the token could not be looked up", closed, "/api/v1/images", []string{"Authorization", "Bearer broken"}, 503},
 		{"not known", closed, "/api/v1/images", []string{"Authorization", "Bearer x"}, 401},
 		{"no token", closed, "/api/v1/images", nil, 401},
 		{"another scheme", closed, "/api/v1/images", []string{"Authorization", "Basic of-reader"}, 401},
@@ -149,7 +149,7 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// TestHosts: a name that somebody else may point to this machine does not open it.
+// TestHosts: a foreign name that resolves to this machine is refused.
 func TestHosts(t *testing.T) {
 	h := open(t)
 	for _, row := range []struct {
@@ -163,7 +163,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%q: %d, want %d", row.host, got.Code, row.want)
 		}
 	}
-	closed, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: house{}})
+	closed, err := ui.New(ui.Config{Inventory: filled(t), Authenticator: directory{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestCaching: what did not change is not sent again, and what is large is compressed.
+// TestCaching: an unchanged response is not sent again, and a large one is compressed.
 func TestCaching(t *testing.T) {
 	h := open(t)
 	for _, path := range []string{"/", "/assets/app.css", "/api/v1/policies"} {
@@ -250,7 +250,7 @@ func TestCaching(t *testing.T) {
 		whole := text(t, first)
 		tag := first.Header().Get("ETag")
 		if again := get(h, path, "If-None-Match", `"other", `+tag); again.Code != http.StatusNotModified || text(t, again) != "" {
-			t.Errorf("%s: %d for what is known", path, again.Code)
+			t.Errorf("%s: %d for a known tag", path, again.Code)
 		}
 		if again := get(h, path, "If-None-Match", `"other"`); again.Code != http.StatusOK {
 			t.Errorf("%s: %d for what changed", path, again.Code)
@@ -267,7 +267,7 @@ func TestCaching(t *testing.T) {
 			t.Errorf("%s: unpacks to something else: %v", path, err)
 		}
 		if plain := get(h, path, "Accept-Encoding", "gzip;q=0"); plain.Header().Get("Content-Encoding") != "" {
-			t.Errorf("%s: compressed for who takes it not", path)
+			t.Errorf("%s: compressed for a client that refuses it", path)
 		}
 	}
 }

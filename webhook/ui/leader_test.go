@@ -45,16 +45,16 @@ func of(t *testing.T, replica, name string, options ...ui.Option) *ui.Handler {
 	known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}, report.Record{Result: gate.Allow, Images: []report.Image{{
 		Reference: name, Written: name, Result: gate.Allow, Matched: true,
 	}}}, report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web"})
-	config := ui.Config{Inventory: known, Authenticator: house{}}
-	h, err := ui.New(config, append([]ui.Option{ui.WithAuthorizer(house{})}, options...)...)
+	config := ui.Config{Inventory: known, Authenticator: directory{}}
+	h, err := ui.New(config, append([]ui.Option{ui.WithAuthorizer(directory{})}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-// TestLeader: a replica that does not lead shows the leader's words to who may read them,
-// and its own where there are none, and says so.
+// TestLeader: a replica that does not lead shows the leader's data to authorised users,
+// and its own, with a note, where there are none.
 func TestLeader(t *testing.T) {
 	leader := of(t, "leader", "led.example/app:1")
 	for _, row := range []struct {
@@ -69,15 +69,15 @@ func TestLeader(t *testing.T) {
 		{"with the question's parameters", "images?q=nothing", "of-reader", &leading{to: leader}, 200, 1, "leader", "", `"total":0`, "own.example"},
 		{"this replica leads", "images", "of-reader", &leading{err: ui.ErrLeads}, 200, 1, "own", "", "own.example", "led.example"},
 		{"the leader is dead", "images", "of-reader", &leading{err: errors.New("the replica that leads, a, does not answer")}, 200, 1, "own", "the replica that leads, a, does not answer", "own.example", ""},
-		{"and its overview says so", "overview", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", `"workloads":1`, ""},
+		{"and its overview has a note", "overview", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", `"workloads":1`, ""},
 		{"and its decisions", "decisions", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", "", ""},
 		{"and its policies", "policies", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", "", ""},
 		{"the leader is busy", "images", "of-reader", &leading{status: 503}, 200, 1, "own", "overloaded", "own.example", ""},
 		{"the leader has no such endpoint", "images", "of-reader", &leading{status: 404}, 200, 1, "own", "no such entry", "own.example", ""},
-		{"nobody knows it", "images/none", "of-reader", &leading{to: leader}, 404, 1, "", "", "not-found", ""},
+		{"an unknown image", "images/none", "of-reader", &leading{to: leader}, 404, 1, "", "", "not-found", ""},
 		{"a question that makes no sense is not passed on", "images?x=1", "of-reader", &leading{to: leader}, 400, 0, "", "", "malformed", ""},
-		{"who may not read", "images", "of-stranger", &leading{to: leader}, 403, 0, "", "", "forbidden", "led.example"},
-		{"who is not known", "images", "other", &leading{to: leader}, 401, 0, "", "", "unauthenticated", "led.example"},
+		{"without the right to read", "images", "of-stranger", &leading{to: leader}, 403, 0, "", "", "forbidden", "led.example"},
+		{"an unknown token", "images", "other", &leading{to: leader}, 401, 0, "", "", "unauthenticated", "led.example"},
 	} {
 		h := of(t, "own", "own.example/app:1", ui.WithLeader(row.leader))
 		got := get(h, "/api/v1/"+row.path, "Authorization", "Bearer "+row.token)
@@ -100,7 +100,7 @@ func TestLeader(t *testing.T) {
 // TestView: another replica is answered without a token, about the API and nothing else,
 // and is not sent on.
 func TestView(t *testing.T) {
-	further := &leading{err: errors.New("nobody is to be asked")}
+	further := &leading{err: errors.New("must not be queried")}
 	h := of(t, "own", "own.example/app:1", ui.WithLeader(further))
 	for target, want := range map[string]int{
 		"/api/v1/images?limit=5": http.StatusOK, "/api/v1/facets": http.StatusOK, "/api/v1/images?x=1": http.StatusBadRequest, "/api/v1/none": http.StatusNotFound,

@@ -29,7 +29,7 @@ type server struct {
 	watcher *watch.RaceFreeFakeWatcher
 	watches int
 	version int
-	old     bool // it is asked to begin a watch with what is there, and does not know that
+	old     bool // it does not support a watch with initial events
 }
 
 func (s *server) IsWatchListSemanticsUnSupported() bool { return !s.old }
@@ -76,7 +76,7 @@ func (s *server) set(items map[string]string, err error) {
 	s.items, s.err = items, err
 }
 
-// told collects what the mirror tells.
+// told collects the reports of the mirror.
 type told struct {
 	mu      sync.Mutex
 	batches []string
@@ -142,11 +142,11 @@ func newMirror(t *testing.T, c *told) *mirror.Mirror[string] {
 func expect(t *testing.T, reason string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: told %q, want %q", reason, got, want)
+		t.Errorf("%s: reported %q, want %q", reason, got, want)
 	}
 }
 
-func TestTellsTheExactDifference(t *testing.T) {
+func TestReportsTheExactDifference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := &server{items: map[string]string{"a": "1", "b": "1"}}, &told{}
 		m := newMirror(t, c)
@@ -177,7 +177,7 @@ func TestTellsTheExactDifference(t *testing.T) {
 		s.set(map[string]string{"c": "1"}, nil)
 		s.watcher.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
 		time.Sleep(time.Hour) //nolint:forbidigo // the bubble's clock: long enough for a back-off
-		expect(t, "what is missing from a list went", c.take(), "-a=2")
+		expect(t, "an object missing from a list is removed", c.take(), "-a=2")
 		if _, ok := m.Get("", "a"); ok {
 			t.Error("a is still there")
 		}
@@ -187,13 +187,13 @@ func TestTellsTheExactDifference(t *testing.T) {
 		cancel()
 		<-done
 		m.Forget()
-		expect(t, "what is forgotten went", c.take(), "-c=1")
+		expect(t, "a forgotten object is removed", c.take(), "-c=1")
 	})
 }
 
 // In real time: client-go pauses by the time of the process's last error, which
 // a bubble's clock is far from.
-func TestFailuresAreToldAndTriedAgain(t *testing.T) {
+func TestFailuresAreReportedAndRetried(t *testing.T) {
 	s, c := &server{err: errors.New("connection refused")}, &told{}
 	failed := make(chan struct{}, 100)
 	m, err := mirror.New(mirror.Options[string]{
@@ -213,7 +213,7 @@ func TestFailuresAreToldAndTriedAgain(t *testing.T) {
 	default:
 	}
 	if first := c.failures()[0]; first != "list things: connection refused" {
-		t.Errorf("the first failure is %q, want what was done to what", first)
+		t.Errorf("the first failure is %q, want the operation and its object", first)
 	}
 	s.set(map[string]string{"a": "1", "bad": "broken"}, nil)
 	<-m.Synced()
@@ -226,7 +226,7 @@ func TestFailuresAreToldAndTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAnOldServerIsListed: that it cannot begin a watch with what is there is no failure.
+// TestAnOldServerIsListed: missing support for a watch with initial events is no failure.
 func TestAnOldServerIsListed(t *testing.T) {
 	s, c := &server{old: true, items: map[string]string{"a": "1"}}, &told{}
 	m, err := mirror.New(mirror.Options[string]{What: "things", Keep: keep, Changed: c.changed, Failed: c.fail})
@@ -253,7 +253,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{"all that is required", mirror.Options[string]{What: "things", Keep: keep}, true},
 		{"no name for errors", mirror.Options[string]{Keep: keep}, false},
-		{"nothing says what is kept", mirror.Options[string]{What: "things"}, false},
+		{"no function to keep objects", mirror.Options[string]{What: "things"}, false},
 	} {
 		if _, err := mirror.New(row.options); (err == nil) != row.ok {
 			t.Errorf("%s: got %v", row.reason, err)

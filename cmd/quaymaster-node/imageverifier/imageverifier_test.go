@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 		{"one without a media type", args(name, digest, mediaType), descriptor("", digest, 2048), ""},
 		{"one without a size", args(name, digest, mediaType), descriptor(index, digest, 0), ""},
 		{"one of a negative size", args(name, digest, mediaType), descriptor(index, digest, -1), ""},
-		{"one whose digest stands twice", args(name, digest, mediaType), `{"digest":"` + other + `",` + good[1:], ""},
+		{"a duplicate digest", args(name, digest, mediaType), `{"digest":"` + other + `",` + good[1:], ""},
 		{"two descriptors", args(name, digest, mediaType), good + good, ""},
 		{"half of one", args(name, digest, mediaType), good[:30], ""},
 		{"none", args(name, digest, mediaType), "", ""},
@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 		}
 	}
 	if !imageverifier.IsAsked(args(name, digest, mediaType)) || imageverifier.IsAsked([]string{"verify", "-name"}) || imageverifier.IsAsked(nil) {
-		t.Error("containerd's arguments are told by the first")
+		t.Error("containerd's arguments are recognised by the first")
 	}
 }
 
@@ -133,14 +133,14 @@ func TestJudge(t *testing.T) {
 		fails   bool
 	}{
 		{reason: "allowed", allowed: true, says: "allowed: verified: signed by a key"},
-		{reason: "allowed, where a policy must speak of it", require: true, allowed: true},
-		{reason: "no policy speaks of it", outcome: func(o *gate.Outcome) { o.Verdicts[0].Decisions = nil }, allowed: true},
+		{reason: "allowed, where a policy must match", require: true, allowed: true},
+		{reason: "no policy matches it", outcome: func(o *gate.Outcome) { o.Verdicts[0].Decisions = nil }, allowed: true},
 		{reason: "none does, and one must", outcome: func(o *gate.Outcome) { o.Verdicts[0].Decisions = nil }, require: true, says: "requireMatch"},
 		{reason: "denied", outcome: func(o *gate.Outcome) {
 			o.Result, o.Verdicts[0].Result = gate.Deny, gate.Deny
 			o.Verdicts[0].Reasons = []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 		}, says: "denied: unsigned: no signature"},
-		{reason: "nobody could look", outcome: func(o *gate.Outcome) { o.Result, o.Verdicts[0].Result = gate.Error, gate.Error }, says: "could not be verified"},
+		{reason: "could not be verified", outcome: func(o *gate.Outcome) { o.Result, o.Verdicts[0].Result = gate.Error, gate.Error }, says: "could not be verified"},
 		{reason: "the object is denied and the image is not", outcome: func(o *gate.Outcome) {
 			o.Result, o.Reasons = gate.Error, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be evaluated"}}
 		}, says: "a rule could not be evaluated"},
@@ -185,8 +185,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSettingsOfSomebodyElse: who owns the file says whom to believe.
-func TestSettingsOfSomebodyElse(t *testing.T) {
+// TestSettingsOfAnotherOwner: only files of the process's user or root are trusted.
+func TestSettingsOfAnotherOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
@@ -272,7 +272,7 @@ func TestRunDenies(t *testing.T) {
 		{"a panic", path, func(context.Context, *imageverifier.Settings, imageverifier.Question) (imageverifier.Verdict, error) {
 			panic("fell")
 		}, imageverifier.Deny},
-		{"who does not heed the time", path, func(context.Context, *imageverifier.Settings, imageverifier.Question) (imageverifier.Verdict, error) {
+		{"a verifier that ignores its deadline", path, func(context.Context, *imageverifier.Settings, imageverifier.Question) (imageverifier.Verdict, error) {
 			select {}
 		}, imageverifier.Deny},
 		{"no settings", filepath.Join(t.TempDir(), "none"), nil, imageverifier.Deny},

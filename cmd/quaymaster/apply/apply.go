@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
@@ -46,20 +47,22 @@ images, then validation rules. It reports the result of each rule for each objec
 and the objects that generate rules would create. It changes nothing.
 
 Policies and objects are files, folders, or - for standard input. Policies can
-look up ConfigMaps, Secrets, Namespaces and GlobalContextEntries of both. With
---cluster, the objects are those of the kinds that the policies match.
+look up ConfigMaps, Secrets, Namespaces and GlobalContextEntries in the policy or
+resource files. With --cluster, the objects are those of the kinds that the
+policies match.
 See docs/apply.md.
 
 Documents of unsupported kinds, such as DeletingPolicy, are skipped with a
 warning. If there are no others, nothing is evaluated and the exit status is 0.
 
-Exit status: 0 if every object would be admitted (a failure under audit is a
-warning), 1 if one would be denied, 3 if one could not be evaluated, 2 for wrong
-use. --warn-exit-code replaces 0 if there are warnings.`,
+Exit status: 0 if every object would be admitted (failures and errors of policies
+under audit are reported and do not count), 1 if one would be denied, 3 if an
+enforced rule could not be evaluated, 2 for wrong use. --warn-exit-code replaces 0
+if there are warnings.`,
 		Example: `  quaymaster apply policies/ -r deploy/
   kustomize build . | quaymaster apply policies/ -r - --mutated - > out.yaml
   quaymaster apply policies/ --cluster -n shop`,
-		Args: cobra.MinimumNArgs(1),
+		Args: usage.Arguments("a policy", 0),
 		RunE: func(cmd *cobra.Command, policies []string) error { return f.run(cmd, t, policies) },
 	}
 	flags := cmd.Flags()
@@ -123,13 +126,13 @@ func (f *applyFlags) check(policies []string) error {
 	case command.Inputs(policies, f.resources) > 1:
 		return errors.New("standard input can be read once: give - once, for policies or for -r")
 	case len(f.resources) == 0 && !f.cluster:
-		return errors.New("nothing to judge: name manifests with -r FILE, or give --cluster")
+		return errors.New("no objects: set -r FILE, or --cluster")
 	case !f.cluster && f.kubeconfig+f.context != "":
 		return errors.New("--kubeconfig and --context are for --cluster, which is not given")
 	case f.cluster && f.setup.Offline:
 		return errors.New("--offline opens no connection, and --cluster needs one")
 	case f.setup.Timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
+		return fmt.Errorf("--timeout %s must be positive", f.setup.Timeout)
 	}
 	return f.output.check()
 }
@@ -164,11 +167,11 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	images.Use(registries)
 	options := engine.CompilerOptions{
 		ConfigMaps: from.known, Secrets: engine.FileSecrets{Resources: from.known}, Resources: engine.FileObjects{ConfigMaps: from.known},
-		Images: images, Offline: f.setup.Offline,
+		Images: images, Kinds: from, Offline: f.setup.Offline,
 	}
 	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, NoOldObject: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
+		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
 	}
 	var live *liveCluster
 	if f.cluster {
@@ -237,6 +240,10 @@ func (w *applied) targets() []policy.Target {
 func (w *applied) evaluate(ctx context.Context) {
 	var batch []workload.Object
 	w.answers, batch = w.evaluator.EvaluateEvery(ctx, w.objects)
+	matched := func(a evaluation.Answer) bool { return len(a.Rules) > 0 || a.Err != nil }
+	if len(w.answers) > 0 && !slices.ContainsFunc(w.answers, matched) {
+		w.warnings = append(w.warnings, "no rule matches any object: check the paths, and the kinds in the policies")
+	}
 	w.measure(ctx, batch)
 }
 
@@ -247,14 +254,14 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 		compiled := w.evaluator.Policy(place)
 		every := func(t policy.Target) bool {
 			// Writes to one subresource of every kind are rare.
-			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Subresource, "")
+			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Version, "\x00") && wildcard.Match(t.Subresource, "")
 		}
 		if len(objects) == 0 || !slices.ContainsFunc(w.evaluator.Targets(place), every) {
 			continue
 		}
 		started := time.Now()
 		w.evaluator.EvaluateAll(ctx, objects, "", []int{place})
-		w.warnings = append(w.warnings, fmt.Sprintf("%s matches every kind of object: it was asked about %d objects in %s; in a cluster that is every write. Name the kinds that it is about",
+		w.warnings = append(w.warnings, fmt.Sprintf("%s matches every kind of object (%d evaluated in %s): in a cluster, it is evaluated for every write; name the kinds in its match",
 			compiled.ID(), len(objects), time.Since(started).Round(10*time.Microsecond)))
 	}
 }

@@ -48,7 +48,7 @@ func (r *read) holdGlobals(ctx context.Context, live *liveCluster) (*globalconte
 func (r *read) globalValue(ctx context.Context, entry *globalcontext.Entry, live *liveCluster) (any, error) {
 	switch {
 	case entry.Resource == nil && (live == nil || entry.Call.URL != ""):
-		return nil, errors.New("nobody is called for it from files: give the value that the rule reads with --set or --values-file")
+		return nil, errors.New("API calls are not made for files: set the value that the rule reads with --set or --values-file")
 	case entry.Resource == nil:
 		return live.API(ctx, rulecontext.APICall{Method: entry.Call.Method, Path: entry.Call.Path})
 	}

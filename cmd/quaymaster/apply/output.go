@@ -1,9 +1,13 @@
 package apply
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // applyOutput configures the output of apply.
@@ -77,6 +82,7 @@ type (
 		Generates []string `json:"generates,omitempty"`
 		// Images are those that a rule about images found.
 		Images []applyImage `json:"images,omitempty"`
+		warns  bool         // the user gets a warning about the failure, which is one of Audit
 	}
 	applyImage struct {
 		Image     string          `json:"image"`
@@ -147,7 +153,7 @@ func (f *applyOutput) report(work *applied) applyReport {
 func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.RuleResult) applyRule {
 	rule := applyRule{
 		Policy: s.Policy.ID(), Rule: s.Rule, Kind: string(s.Kind), Result: s.Result, Message: s.Message, Changed: s.Changed,
-		Audit: s.Result == evaluation.Fail && s.Action.Admits(),
+		Audit: s.Result == evaluation.Fail && s.Action.Admits(), warns: s.Action == policy.Warn,
 	}
 	if s.Kind == policy.ImageRule {
 		rule.Kind = "verifyImages"
@@ -220,7 +226,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	case gate.Deny:
 		b.WriteString(": denied\n")
 	case gate.Error:
-		b.WriteString(": could not be judged\n")
+		b.WriteString(": could not be verified\n")
 	default:
 		b.WriteString("\n")
 	}
@@ -256,16 +262,19 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 	}
 	var notes []string
 	if r.Changed && r.Kind == string(policy.MutateRule) {
-		notes = append(notes, "changes it")
+		notes = append(notes, "changes the object")
 	}
-	if r.Audit {
+	switch {
+	case r.Audit && r.warns:
+		notes = append(notes, "warn")
+	case r.Audit:
 		notes = append(notes, "audit")
 	}
 	if r.Exception != "" {
 		notes = append(notes, "exception "+r.Exception)
 	}
 	if len(r.Generates) > 0 {
-		notes = append(notes, "would make "+strings.Join(r.Generates, ", "))
+		notes = append(notes, "would create "+strings.Join(r.Generates, ", "))
 	}
 	if len(notes) > 0 {
 		line += " (" + strings.Join(notes, "; ") + ")"
@@ -283,7 +292,13 @@ func escaped(text string) string { return report.Escape(text) }
 func (f *applyOutput) objects(t command.Terminal, work *applied) error {
 	var mutated, generated []any
 	for i := range work.answers {
-		mutated = append(mutated, work.answers[i].Object.Content())
+		if f.mutated != "" {
+			object, err := mutatedObject(work.objects[i], &work.answers[i])
+			if err != nil {
+				return fmt.Errorf("--mutated: %w", err)
+			}
+			mutated = append(mutated, object)
+		}
 		for _, rule := range work.answers[i].Rules {
 			for _, made := range rule.Made {
 				generated = append(generated, made)
@@ -294,6 +309,43 @@ func (f *applyOutput) objects(t command.Terminal, work *applied) error {
 		return err
 	}
 	return writeObjects(t, "--generated", f.generated, generated)
+}
+
+// mutatedObject returns an object after its evaluation, for YAML. An object that no rule changed is
+// its own text: decoding rounds integers of 2^53 or more.
+func mutatedObject(before workload.Object, a *evaluation.Answer) (any, error) {
+	content := a.Object.Content()
+	changed := slices.ContainsFunc(a.Rules, func(r evaluation.RuleResult) bool { return r.Changed })
+	if !changed && reflect.DeepEqual(content, before.Content()) {
+		return json.RawMessage(before.JSON()), nil
+	}
+	if number, rounded := roundedIn(content); rounded {
+		return nil, fmt.Errorf("%s: the object is changed, and its integer near %.0f cannot be written exactly: write it as text, or leave the object out",
+			before, number)
+	}
+	return content, nil
+}
+
+// roundedIn finds an integer in decoded JSON that may have been rounded.
+func roundedIn(value any) (float64, bool) {
+	switch v := value.(type) {
+	case float64:
+		size := math.Abs(v)
+		return v, v == math.Trunc(v) && size >= 1<<53 && size <= 1<<63
+	case []any:
+		for _, item := range v {
+			if number, found := roundedIn(item); found {
+				return number, true
+			}
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if number, found := roundedIn(v[name]); found {
+				return number, true
+			}
+		}
+	}
+	return 0, false
 }
 
 func writeObjects(t command.Terminal, flag, path string, objects []any) (err error) {

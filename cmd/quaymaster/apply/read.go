@@ -25,9 +25,16 @@ type read struct {
 	globals    []workload.Object // GlobalContextEntries from the policies' files
 	objects    []workload.Object
 	beside     []workload.Object // objects from the policies' files, for look-ups
-	leftAside  []string          // warnings about documents of kinds that are not implemented
+	leftAside  []string          // warnings about documents of kinds that are not implemented, and empty files
 	known      *engine.Resources
 	kinds      []constraint.Resource
+}
+
+// Named implements constraint.Resources: definitions among the objects bring kinds.
+func (r *read) Named(group, name string) []constraint.Resource {
+	return slices.DeleteFunc(slices.Clone(r.kinds), func(k constraint.Resource) bool {
+		return k.Name != name || group != "*" && group != k.Group
+	})
 }
 
 // given reads the values that replace look-ups, and the requesting user.
@@ -72,6 +79,9 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		}
 	}
 	if len(from.policies)+len(from.leftAside) == 0 {
+		if len(from.exceptions) > 0 {
+			return nil, fmt.Errorf("%s: only exceptions in it; pass them with --exception", strings.Join(policies, ", "))
+		}
 		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
 	}
 	for _, name := range f.exceptions {
@@ -86,12 +96,14 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}
-		for _, object := range objects {
-			if kind, ok := evaluation.Defined(object); ok {
-				from.kinds = slices.Insert(from.kinds, 0, kind)
-			}
+		if len(objects) == 0 {
+			from.leftAside = append(from.leftAside, "-r "+name+": no objects in it")
 		}
+		from.kinds = append(evaluation.Definitions(objects), from.kinds...)
 		from.objects = append(from.objects, objects...)
+	}
+	if len(from.objects) == 0 && !f.cluster {
+		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
 	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
 	for _, object := range from.objects {

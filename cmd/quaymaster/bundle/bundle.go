@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/report"
@@ -23,7 +24,7 @@ func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and show bundles of policies",
-		Args:  cobra.NoArgs,
+		Args:  usage.NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(bundleCreateCommand(t), bundleShowCommand(t))
@@ -37,7 +38,7 @@ func bundleShowCommand(t command.Terminal) *cobra.Command {
 		Short: "Show the contents of a bundle",
 		Long: `Show reads a bundle, refuses any deviation from the format, and lists the entries
 with their SHA-256 digests, and the content that could not be included.`,
-		Args: cobra.ExactArgs(1),
+		Args: usage.Arguments("a bundle", 1),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("-o %s: want text or json", format)
@@ -65,28 +66,28 @@ with their SHA-256 digests, and the content that could not be included.`,
 // Shown is the JSON of bundle show.
 type Shown struct {
 	Digest string         `json:"digest"`
-	AsAt   string         `json:"judges"` // admission or files
+	AsAt   string         `json:"evaluatedAs"` // admission or files
 	Notes  []string       `json:"notes,omitempty"`
 	Files  []bundle.Entry `json:"files"`
 }
 
 func showBundle(t command.Terminal, read *bundle.Read, format string) error {
-	told := Shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
+	shown := Shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
 	if read.Gateway != nil {
-		told.AsAt = "admission"
+		shown.AsAt = "admission"
 	}
 	if format == "json" {
 		encoder := json.NewEncoder(t.Out)
 		encoder.SetIndent("", "  ")
-		return encoder.Encode(told)
+		return encoder.Encode(shown)
 	}
-	fmt.Fprintf(t.Out, "%s\njudges as %s does\n\n", told.Digest,
-		map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
-	for _, entry := range told.Files {
+	fmt.Fprintf(t.Out, "%s\nevaluates like %s\n\n", shown.Digest,
+		map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[shown.AsAt])
+	for _, entry := range shown.Files {
 		fmt.Fprintf(t.Out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, report.Escape(entry.Name))
 	}
-	for _, note := range told.Notes {
-		fmt.Fprintf(t.Out, "\nnot carried: %s\n", report.Escape(note))
+	for _, note := range shown.Notes {
+		fmt.Fprintf(t.Out, "\nnot included: %s\n", report.Escape(note))
 	}
 	return nil
 }

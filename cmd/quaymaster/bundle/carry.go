@@ -31,16 +31,16 @@ func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *setu
 		}
 		for _, named := range found.ConfigMaps {
 			if err := f.carryConfigMap(ctx, c, from.Reader, named); err != nil {
-				note("it names the ConfigMap %s, which is not there (%v): a rule that wants it cannot be evaluated", named, err)
+				note("the ConfigMap %s is not available (%v): rules that read it cannot be evaluated", named, err)
 			}
 		}
 		for _, named := range found.Secrets {
 			if err := f.carrySecret(ctx, c, from.Reader, named); err != nil {
-				note("it names the Secret %s, which is not there (%v): what rests on it cannot be proved", named, err)
+				note("the Secret %s is not available (%v): signatures that depend on it cannot be verified", named, err)
 			}
 		}
 		if found.AsksUser && from.Reader != nil {
-			note("it asks who makes a request: say who with --userinfo, and with which roles, where it is verified")
+			note("it depends on the requesting user: set --userinfo, with roles, when verifying")
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/bundle"
@@ -50,7 +51,7 @@ The command prints the digest of the file. Pin it with --bundle-digest: a user
 who can replace the bundle controls which images may run.`,
 		Example: `  quaymaster bundle create -o bundle.tar.gz --policy policies/ --trusted-root trusted_root.json
   quaymaster bundle create -o bundle.tar.gz --from-cluster production`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
 	}
 	flags := cmd.Flags()
@@ -60,7 +61,7 @@ who can replace the bundle controls which images may run.`,
 	flags.StringArrayVar(&f.setup.Mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
 	flags.StringVar(&f.setup.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
 	flags.BoolVar(&f.setup.RefreshTrust, "refresh-trust", false, "include the current trusted root of the public-good TUF repository")
-	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; every image requires a signature by one of them")
+	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; one of these keys must have signed each image")
 	f.setup.Cluster.Register(cmd)
 	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time for the whole run")
 	return cmd
@@ -70,13 +71,13 @@ func (f *bundleCreate) check() error {
 	s := &f.setup
 	switch {
 	case f.output == "":
-		return errors.New("where to? give -o FILE")
+		return errors.New("set the output file: -o FILE")
 	case s.Timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", s.Timeout)
+		return fmt.Errorf("--timeout %s must be positive", s.Timeout)
 	case s.RefreshTrust && s.TrustedRoot != "":
 		return errors.New("--refresh-trust contradicts --trusted-root")
 	case len(s.Policies)+len(f.keys) == 0 && s.Cluster.Context == "":
-		return errors.New("what must be proved? give --policy, --from-cluster or --key")
+		return errors.New("no policy or key given: set --policy, --from-cluster or --key")
 	case s.Cluster.Context == "" && s.Cluster.Kubeconfig != "":
 		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
 	}
@@ -236,7 +237,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 	for _, name := range f.setup.Resources {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
-			return fmt.Errorf("--resource: %w", err)
+			return fmt.Errorf("--resource %s: %w", name, err)
 		}
 		for _, object := range objects {
 			if engine.IsResource(object) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
@@ -115,4 +116,19 @@ func (r Registries) check(found *complaints) {
 		found.refuse((h.CertificateFile == "") != (h.KeyFile == ""), "registries.hosts[%s]: certificateFile and keyFile belong together", host)
 		found.refuse(h.PlainHTTP && h.CAFile+h.CertificateFile != "", "registries.hosts[%s]: plainHTTP contradicts certificates", host)
 	}
+}
+
+// checkKind refuses another document before its fields are, with the better error message.
+func checkKind(text []byte) error {
+	var head *struct{ APIVersion, Kind string }
+	if err := yaml.Unmarshal(text, &head); err != nil {
+		return err
+	}
+	if head == nil {
+		return errors.New("the file is empty")
+	}
+	if head.APIVersion != APIVersion || head.Kind != Kind {
+		return fmt.Errorf("want apiVersion %s and kind %s, found %q and %q", APIVersion, Kind, head.APIVersion, head.Kind)
+	}
+	return nil
 }

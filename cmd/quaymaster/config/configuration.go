@@ -72,7 +72,7 @@ type Kubernetes struct {
 	// Requests per second to the API server, in addition to 200 for pull secrets and service
 	// accounts. Default 50.
 	QPS float32 `json:"qps,omitempty"`
-	// Concurrent requests beyond that. Default 100.
+	// Requests that may be sent at once after a pause, before qps applies. Default 100.
 	Burst int `json:"burst,omitempty"`
 }
 
@@ -310,6 +310,9 @@ func Load(path string) (Configuration, error) {
 // Parse parses a configuration strictly, sets defaults, and refuses contradictions.
 func Parse(text []byte) (Configuration, error) {
 	var c Configuration
+	if err := checkKind(text); err != nil {
+		return c, err
+	}
 	if err := yaml.UnmarshalStrict(text, &Configuration{}); err != nil { // for the better error messages
 		return c, err
 	}
@@ -320,9 +323,6 @@ func Parse(text []byte) (Configuration, error) {
 	// But it takes a field in any case, so that clientca: "" would undo clientCA.
 	if err := json.Unmarshal(text, &c, json.RejectUnknownMembers(true)); err != nil {
 		return c, err
-	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return c, fmt.Errorf("want apiVersion %s and kind %s, found %q and %q", APIVersion, Kind, c.APIVersion, c.Kind)
 	}
 	c.fill()
 	return c, c.check()

@@ -29,7 +29,7 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 		{"a folder for the certificate in a cluster", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\n", "certificate: {folder: f}\n", "standalone"},
 		{"profiles for everybody", "listen: {profiling: '127.0.0.1:6060'}\n", "listen: {profiling: ':6060'}\n", "loopback"},
 		{"a pull secret without a namespace", "registries: {pullSecrets: [a/b]}\n", "registries: {pullSecrets: [b]}\n", "namespace/name"},
-		{"a keychain that nobody knows", "registries: {providers: [amazon]}\n", "registries: {providers: [acme]}\n", "want one of"},
+		{"an unknown keychain", "registries: {providers: [amazon]}\n", "registries: {providers: [acme]}\n", "want one of"},
 		{"plain HTTP with a certificate", "registries: {hosts: {r: {plainHTTP: true}}}\n", "registries: {hosts: {r: {plainHTTP: true, caFile: c}}}\n", "contradicts"},
 		{"half a client certificate", "registries: {hosts: {r: {certificateFile: c, keyFile: k}}}\n", "registries: {hosts: {r: {certificateFile: c}}}\n", "belong together"},
 		{"names of clients that are not asked", "listen: {clientCA: ca, clientNames: [a]}\n", "listen: {clientNames: [a]}\n", "clientCA"},
@@ -39,19 +39,20 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 		{"mirrors of a cluster without one", "standalone: true\npolicies: {folders: [p]}\nmirrors: {files: [m]}\n", "standalone: true\npolicies: {folders: [p]}\nmirrors: {configMaps: [a/b]}\n", "mirrors.files"},
 		{"OpenShift's sets without a cluster", "mirrors: {openShift: true}\n", "standalone: true\npolicies: {folders: [p]}\nmirrors: {openShift: true}\n", "a cluster's"},
 		{"a ConfigMap without a namespace", "mirrors: {configMaps: [a/b]}\n", "mirrors: {configMaps: [b]}\n", "namespace/name"},
-		{"everybody's tokens", "endpoints: {api: {tokenReview: true, groups: [ci]}}\n", "endpoints: {api: {tokenReview: true}}\n", "name who may ask"},
-		{"token reviews without a cluster", "endpoints: {api: {tokenReview: true, users: [ci]}}\n", "standalone: true\npolicies: {folders: [p]}\nendpoints: {api: {tokenReview: true, users: [ci]}}\n", "without a cluster"},
-		{"audiences of nobody", "endpoints: {api: {tokenReview: true, users: [ci], audiences: [a]}}\n", "endpoints: {api: {tokens: f, audiences: [a]}}\n", "tokenReview"},
+		{"everybody's tokens", "endpoints: {api: {tokenReview: true, groups: [ci]}}\n", "endpoints: {api: {tokenReview: true}}\n", "name the allowed callers"},
+		{"token reviews without a cluster", "endpoints: {api: {tokenReview: true, users: [ci]}}\n", "standalone: true\npolicies: {folders: [p]}\nendpoints: {api: {tokenReview: true, users: [ci]}}\n", "requires a cluster"},
+		{"audiences without token reviews", "endpoints: {api: {tokenReview: true, users: [ci], audiences: [a]}}\n", "endpoints: {api: {tokens: f, audiences: [a]}}\n", "tokenReview"},
 		{"users that nothing lets in", "endpoints: {api: {tokens: f, users: [ci]}}\n", "endpoints: {api: {users: [ci]}}\n", "open nothing"},
 		{"an endpoint that is not turned on", "endpoints: {imageReview: true}\nlisten: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "listen: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "not turned on"},
 		{"a socket somewhere", "listen: {socket: /run/q.sock}\n", "listen: {socket: q.sock}\n", "absolute"},
-		{"a password for no server", "sharedMemory: {address: 'h:6379', passwordFile: f}\n", "sharedMemory: {passwordFile: f}\n", "without an address"},
-		{"a shared memory at no host", "sharedMemory: {address: 'h:6379'}\n", "sharedMemory: {address: ':6379'}\n", "host:port"},
-		{"a shared memory that is waited for", "sharedMemory: {address: 'h:6379', timeout: 2s}\n", "sharedMemory: {address: 'h:6379', timeout: 3s}\n", "sharedMemory.timeout"},
+		{"a password for no server", "sharedMemory: {address: 'h:6379', passwordFile: f}\n", "sharedMemory: {passwordFile: f}\n", "sharedMemory.address is required"},
+		{"a shared cache at no host", "sharedMemory: {address: 'h:6379'}\n", "sharedMemory: {address: ':6379'}\n", "host:port"},
+		{"a shared cache that is waited for", "sharedMemory: {address: 'h:6379', timeout: 2s}\n", "sharedMemory: {address: 'h:6379', timeout: 3s}\n", "sharedMemory.timeout"},
 		{"a field in another case, which would undo it", "listen: {clientCA: f}\n", "listen: {clientCA: f, clientca: ''}\n", "clientca"},
 		{"an authority without TLS", "sharedMemory: {address: 'h:6379', tls: true, caFile: f}\n", "sharedMemory: {address: 'h:6379', caFile: f}\n", "tls"},
-		{"a shared memory under a key of this process", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\nsharedMemory: {address: 'h:6379'}\n", "standalone: true\npolicies: {folders: [p]}\nsharedMemory: {address: 'h:6379'}\n", "certificate.folder"},
-		{"another kind", "", "kind: Other\n", ""},
+		{"a shared cache under a key of this process", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\nsharedMemory: {address: 'h:6379'}\n", "standalone: true\npolicies: {folders: [p]}\nsharedMemory: {address: 'h:6379'}\n", "certificate.folder"},
+		{"another kind", "", "kind: Other\n", "found \"quaymaster.dev/v1alpha1\" and \"Other\""},
+		{"another kind, which has other fields", "", "kind: Pod\nmetadata: {name: a}\n", "and \"Pod\""},
 	} {
 		if _, err := Parse([]byte(head + c.good)); err != nil {
 			t.Errorf("%s: the good twin is refused: %v", c.reason, err)
@@ -69,13 +70,21 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 	}
 }
 
+func TestEmptyFile(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n"} {
+		if _, err := Parse([]byte(text)); err == nil || err.Error() != "the file is empty" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestDefaultsAreSafe(t *testing.T) {
 	c, err := Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.Endpoints.ImageReview || c.Endpoints.ExternalData || c.Endpoints.API.IsOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
-		t.Errorf("an endpoint or a server that nobody asked for: %+v", c)
+		t.Errorf("an endpoint or a server that is not configured: %+v", c)
 	}
 	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {
 		t.Errorf("a default that admits or connects more than it must: %+v", c)
@@ -101,7 +110,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 	written, err := os.ReadFile(path)
 	if err != nil || string(written) != made {
-		t.Errorf("%s is not what the types say (%v): run go test ./cmd/quaymaster/config -update", path, err)
+		t.Errorf("%s differs from the types (%v): run go test ./cmd/quaymaster/config -update", path, err)
 	}
 }
 

@@ -45,10 +45,10 @@ func (d *Dashboard) check(standalone bool, found *complaints) {
 	if d.Address != "" {
 		_, _, err := net.SplitHostPort(d.Address)
 		found.refuse(err != nil, "dashboard.address: want host:port: %w", err)
-		found.refuse(err == nil && !d.OnLoopback() && !d.AsksForTokens(), "dashboard.address: %q is not on loopback, and the dashboard shows every namespace: say who may read it by dashboard.tokens or dashboard.tokenReview", d.Address)
+		found.refuse(err == nil && !d.OnLoopback() && !d.AsksForTokens(), "dashboard.address: %q is not on loopback, and the dashboard shows every namespace: restrict access by dashboard.tokens or dashboard.tokenReview", d.Address)
 	}
-	found.refuse(d.TokenReview && d.Tokens != "", "dashboard: tokens and tokenReview are two ways to say who may read it: choose one")
-	found.refuse(d.TokenReview && standalone, "dashboard.tokenReview: without a cluster nobody can be asked; use dashboard.tokens")
+	found.refuse(d.TokenReview && d.Tokens != "", "dashboard: tokens and tokenReview exclude each other: set one of them")
+	found.refuse(d.TokenReview && standalone, "dashboard.tokenReview: it requires a cluster; set dashboard.tokens")
 	found.refuse(len(d.Audiences) > 0 && !d.TokenReview, "dashboard.audiences is for dashboard.tokenReview")
 	found.refuse(slices.Contains(d.Audiences, ""), "dashboard.audiences: one is empty")
 }

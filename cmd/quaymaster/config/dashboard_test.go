@@ -12,12 +12,12 @@ func TestDashboardSettings(t *testing.T) {
 		standalone bool
 		wrong      int
 	}{
-		{"nothing is said", Dashboard{}, true, 0},
+		{"nothing is set", Dashboard{}, true, 0},
 		{"another port of loopback", Dashboard{Address: "127.0.0.1:9000"}, true, 0},
 		{"loopback of IPv6", Dashboard{Address: "[::1]:9000"}, true, 0},
 		{"by name", Dashboard{Address: "localhost:9000"}, true, 0},
 		{"everywhere, for tokens of a file", Dashboard{Address: ":9000", Tokens: "f"}, true, 0},
-		{"everywhere, for whom the cluster lets", Dashboard{Address: "0.0.0.0:9000", TokenReview: true}, false, 0},
+		{"everywhere, authorised by the cluster", Dashboard{Address: "0.0.0.0:9000", TokenReview: true}, false, 0},
 		{"everywhere, for everybody", Dashboard{Address: ":9000"}, false, 1},
 		{"everywhere by a name that may be anything", Dashboard{Address: "localhost.example:9000"}, false, 1},
 		{"no port", Dashboard{Address: "127.0.0.1"}, false, 1},

@@ -118,8 +118,8 @@ func (d DecisionLog) check(found *complaints) {
 	found.refuse(d.Folder == "" && (d.FileSize+d.TotalSize != "" || d.FileAge+d.TotalAge != 0 || d.Fsync == "always"),
 		"decisionLog: files need decisionLog.folder")
 	found.refuse(d.Folder == "" && d.Webhook.URL+d.OTLP.Endpoint != "", "decisionLog.webhook and decisionLog.otlp need decisionLog.folder, where lines wait for them")
-	found.refuse(d.Webhook.URL == "" && d.Webhook != (DecisionWebhook{}), "decisionLog.webhook: without a url nobody is told")
-	found.refuse(d.OTLP.Endpoint == "" && d.OTLP != (DecisionOTLP{}), "decisionLog.otlp: without an endpoint nobody is told")
+	found.refuse(d.Webhook.URL == "" && d.Webhook != (DecisionWebhook{}), "decisionLog.webhook.url is required")
+	found.refuse(d.OTLP.Endpoint == "" && d.OTLP != (DecisionOTLP{}), "decisionLog.otlp.endpoint is required")
 	if to, err := url.Parse(d.OTLP.Endpoint); d.OTLP.Endpoint != "" {
 		found.refuse(err != nil || to.Host == "", "decisionLog.otlp.endpoint: want a URL such as http://collector:4318")
 	}

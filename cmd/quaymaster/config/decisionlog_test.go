@@ -17,12 +17,12 @@ func TestDecisionLogSettings(t *testing.T) {
 		{"nothing is written", "fsync: always", "without a folder or stdout there is none"},
 		{"a relative folder", "folder: log", "want an absolute path"},
 		{"another word", "folder: /log, fsync: often", "want always, interval or never"},
-		{"nobody waits", "folder: /log, onFailure: deny", "are for decisionLog.fsync: always"},
+		{"no request waits", "folder: /log, onFailure: deny", "are for decisionLog.fsync: always"},
 		{"too long a wait", "folder: /log, fsync: always, flushTimeout: 1m", "at most 10s"},
 		{"lines have no place to wait", "stdout: true, webhook: {url: 'https://c.example'}", "need decisionLog.folder"},
 		{"no size", "folder: /log, fileSize: much", "want a size such as 64Mi"},
 		{"less in all than a file", "folder: /log, totalSize: 1Mi", "at least two files"},
-		{"a token for nobody", "folder: /log, webhook: {tokenFile: /t}", "without a url"},
+		{"a token without a webhook", "folder: /log, webhook: {tokenFile: /t}", "decisionLog.webhook.url is required"},
 	} {
 		_, err := Parse([]byte(head + rest + "decisionLog: {" + row.settings + "}\n"))
 		if row.complaint == "" && err != nil || row.complaint != "" && (err == nil || !strings.Contains(err.Error(), row.complaint)) {
@@ -32,6 +32,6 @@ func TestDecisionLogSettings(t *testing.T) {
 	var c Configuration
 	c.fill()
 	if text, err := json.Marshal(c.DecisionLog); err != nil || string(text) != "{}" {
-		t.Errorf("what is off has settings: %s, %v", text, err)
+		t.Errorf("a disabled log has settings: %s, %v", text, err)
 	}
 }

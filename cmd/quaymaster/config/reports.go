@@ -26,7 +26,7 @@ type Reports struct {
 	// Requests per second to the API server for reports, in addition to those of kubernetes.qps.
 	// Default 100.
 	QPS float32 `json:"qps,omitempty"`
-	// Concurrent requests beyond that. Default 200.
+	// Requests that may be sent at once after a pause, before qps applies. Default 200.
 	Burst int `json:"burst,omitempty"`
 }
 

@@ -49,11 +49,11 @@ func ParseRoles(text string) ([]string, error) {
 func checkRoles(list []string) error {
 	all := strings.Join(Roles(), ",")
 	if len(list) == 0 {
-		return fmt.Errorf("roles: there are none: name some of %s, or leave roles out for all of them", all)
+		return fmt.Errorf("roles is empty: name some of %s, or leave roles out for all of them", all)
 	}
 	for i, role := range list {
 		if !slices.Contains(Roles(), role) {
-			return fmt.Errorf("roles: %q is none: want some of %s, or leave roles out for all of them", role, all)
+			return fmt.Errorf("roles: unknown role %q: want some of %s, or leave roles out for all of them", role, all)
 		}
 		if slices.Contains(list[:i], role) {
 			return fmt.Errorf("roles: %s is named twice: name it once", role)

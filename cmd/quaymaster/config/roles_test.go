@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRoles: which roles go together, what leads by which Lease, and who follows changes.
+// TestRoles: valid combinations of roles, the Lease of each, and the roles that follow changes.
 func TestRoles(t *testing.T) {
 	for _, row := range []struct {
 		reason, text, lease string
@@ -21,13 +21,13 @@ func TestRoles(t *testing.T) {
 		{"rules about other objects", "background", BackgroundLeaderLease, false, ""},
 		{"both of them without a report", "background,scan", ScanLeaderLease, true, ""},
 		{"reports of admission", "admission,report", LeaderLease, false, ""},
-		{"reports of nobody", "report", "", false, "would decide nothing"},
+		{"reports without a source", "report", "", false, "would decide nothing"},
 		{"nor of rules about other objects", "report,background", "", false, "give it scan or admission as well"},
-		{"one that is none", "admission,webhook", "", false, `"webhook" is none: want some of admission,scan,report,background`},
-		{"in another case", "Admission", "", false, `"Admission" is none`},
+		{"one that is none", "admission,webhook", "", false, `unknown role "webhook": want some of admission,scan,report,background`},
+		{"in another case", "Admission", "", false, `unknown role "Admission"`},
 		{"twice", "scan,report,scan", "", false, "scan is named twice: name it once"},
-		{"none", "", "", false, "there are none: name some of"},
-		{"a comma too many", "scan,", "", false, `"" is none`},
+		{"none", "", "", false, "roles is empty: name some of"},
+		{"a comma too many", "scan,", "", false, `unknown role ""`},
 	} {
 		list, err := ParseRoles(row.text)
 		written, inFile := Parse([]byte(head + "roles: [" + row.text + "]\n"))
@@ -70,7 +70,7 @@ func TestRolesOfConfigurations(t *testing.T) {
 		}
 	}
 	if c.Follows() || c.Lease() != LeaderLease {
-		t.Error("one process with all roles is not what it was")
+		t.Error("one process with all roles has another lease, or follows changes")
 	}
 	c, err = Parse([]byte(head + "roles: [scan]\nscan: {follow: false}\n"))
 	if err != nil || c.Follows() || c.Has(RoleAdmission, RoleReport) {

@@ -83,7 +83,7 @@ type API struct {
 	Groups []string `json:"groups,omitempty"`
 }
 
-// SharedMemory is a cache of verified claims that replicas share, in a Redis or Valkey server.
+// SharedMemory is the shared cache: verified claims in a Redis or Valkey server, for all replicas.
 // Its entries are sealed with the replicas' key, so the server need not be trusted. Without it,
 // only time is lost.
 type SharedMemory struct {
@@ -105,8 +105,8 @@ type SharedMemory struct {
 
 // check refuses settings that would permit more clients than intended.
 func (a API) check(standalone bool, found *complaints) {
-	found.refuse(a.TokenReview && standalone, "endpoints.api.tokenReview: without a cluster nobody can be asked; use endpoints.api.tokens")
-	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "endpoints.api.tokenReview: name who may ask in endpoints.api.users or endpoints.api.groups; the group system:authenticated is everybody")
+	found.refuse(a.TokenReview && standalone, "endpoints.api.tokenReview: it requires a cluster; set endpoints.api.tokens")
+	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "endpoints.api.tokenReview: name the allowed callers in endpoints.api.users or endpoints.api.groups; the group system:authenticated includes every authenticated user")
 	found.refuse(len(a.Audiences) > 0 && !a.TokenReview, "endpoints.api.audiences is for endpoints.api.tokenReview")
 	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.IsOpen(), "endpoints.api.users and endpoints.api.groups open nothing: set endpoints.api.tokens or endpoints.api.tokenReview")
 	found.refuse(slices.Contains(slices.Concat(a.Audiences, a.Users, a.Groups), ""), "endpoints.api: an audience, a user or a group is empty")
@@ -137,7 +137,7 @@ func (m Mirrors) check(standalone bool, found *complaints) {
 
 func (s SharedMemory) check(c *Configuration, found *complaints) {
 	if s.Address == "" {
-		found.refuse(s != (SharedMemory{}), "sharedMemory: without an address nothing is shared")
+		found.refuse(s != (SharedMemory{}), "sharedMemory.address is required")
 		return
 	}
 	host, port, err := net.SplitHostPort(s.Address)
@@ -147,7 +147,7 @@ func (s SharedMemory) check(c *Configuration, found *complaints) {
 	found.refuse(s.Timeout > Duration(2*time.Second), "sharedMemory.timeout: want at most 2s")
 	found.refuse(s.CAFile != "" && !s.TLS, "sharedMemory.caFile is for sharedMemory.tls")
 	found.refuse(s.Username != "" && s.PasswordFile == "", "sharedMemory.username without a passwordFile")
-	found.refuse(c.Standalone && c.Certificate.Folder == "", "sharedMemory: entries are sealed with the replicas' key; running standalone, set certificate.folder, or nobody could read them after a restart")
+	found.refuse(c.Standalone && c.Certificate.Folder == "", "sharedMemory: entries are sealed with the replicas' key; running standalone, set certificate.folder, or they would be unreadable after a restart")
 }
 
 // IsOpen reports whether the API is enabled.

@@ -10,14 +10,14 @@ func TestSnapshotSettings(t *testing.T) {
 		text string
 		ok   bool
 	}{
-		"nothing said":                {"", true},
+		"nothing set":                 {"", true},
 		"a folder":                    {"snapshot: {folder: /var/cache/quaymaster/kept, interval: 1m}\n", true},
 		"none":                        {"snapshot: {disabled: true}\n", true},
 		"a folder, and none":          {"snapshot: {disabled: true, folder: /kept}\n", false},
 		"all the time":                {"snapshot: {interval: 10ms}\n", false},
 		"never stale":                 {"ages: {stale: 0s}\n", true},
 		"a week":                      {"ages: {stale: 168h}\n", true},
-		"longer than anybody should":  {"ages: {stale: 169h}\n", false},
+		"longer than the limit":       {"ages: {stale: 169h}\n", false},
 		"a field that is none":        {"snapshot: {secret: x}\n", false},
 		"an interval that is no time": {"snapshot: {interval: often}\n", false},
 	} {

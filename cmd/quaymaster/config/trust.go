@@ -14,10 +14,10 @@ type Trust struct {
 	// trustedRoot.
 	Refresh bool `json:"refresh,omitempty"`
 	// Folder for the metadata of TUF repositories, that of trust.refresh and those that policies
-	// name. It prevents a rollback of a repository, and at a start without access to it, which
-	// uses the last root that was read. A user with write access to the folder controls that
-	// root. Default: none is kept, and a repository may go back to an earlier state, as long as
-	// that has not expired.
+	// name. It prevents rollback attacks, also after a restart. A start without access to a
+	// repository uses the last root that was read. A user with write access to the folder controls
+	// that root. Default: no folder, and a repository may return to an earlier state that has not
+	// expired.
 	CacheFolder string `json:"cacheFolder,omitempty"`
 	// Lost or replaced keys, by the SHA-256 of the public key (64 hexadecimal digits), and the
 	// time (RFC 3339) after which their signatures are rejected, whichever policy names them. The

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 )
@@ -44,7 +45,7 @@ Exit status: 0 if the policy was converted, 2 if it cannot be converted or read.
 		Example: `  quaymaster convert values.yaml > policies.yaml
   quaymaster convert trustpolicy.json --root ~/.config/notation
   quaymaster convert /etc/containers/policy.json --root / --insecure-drop-signed-identity`,
-		Args: cobra.ExactArgs(1),
+		Args: usage.Arguments("a policy", 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			data, err := readPolicy(t, args[0])
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
@@ -36,7 +37,7 @@ policies of examples/demo and prints the verdicts with their reasons. Then it
 starts a mirror, and shows which image would be pulled from it. Last it starts the
 gateway with the same policies, and sends requests as an API server does. On a
 terminal the dashboard remains until you interrupt the demo (Ctrl-C).`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the registry running until interrupted, and print commands to try")
@@ -108,7 +109,7 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 		if keep || command.IsTerminal(t.Out) {
 			return serveUntilEnd(ctx, t.Out, folder, dashboard, scenes)
 		}
-		fmt.Fprintf(t.Out, "The dashboard was at %s; with --keep it stays, and the images to try the command line on.\n", dashboard)
+		fmt.Fprintf(t.Out, "The registry and the dashboard at %s are stopped. To try the commands above, use: quaymaster demo --keep\n", dashboard)
 		return nil
 	})
 }
@@ -278,7 +279,7 @@ terminal:
   quaymaster explain %[3]s %[4]s
   quaymaster serve --config %[1]s/gateway.yaml
 
-What was decided, as pictures: %[5]s
+Dashboard: %[5]s
 `, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name, dashboard)
 	<-ctx.Done()
 	return nil

@@ -71,7 +71,7 @@ func demoGateway(ctx context.Context, t command.Terminal, folder, registry strin
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.Out, "\nThe gateway on https://%s, asked as an API server asks:\n", address)
+	fmt.Fprintf(t.Out, "\nThe gateway on https://%s receives requests like those of an API server:\n", address)
 	for _, c := range demoCalls() {
 		if err := c.send(ctx, t.Out, client, address, registry); err != nil {
 			return fmt.Errorf("gateway: %s: %w", c.review, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// demoMirror starts a mirror of the demo's registry. It serves one of two signed images
-// unchanged, and other bytes under the name of the second. demoMirror prints the registry that
+// demoMirror starts a mirror of the demo's registry. It serves an identical copy of one of two signed
+// images, and a different image in place of the second. demoMirror prints the registry that
 // each image would be pulled from.
 func demoMirror(ctx context.Context, t command.Terminal, folder, registry string) error {
 	server, err := registrytest.Listen(registrytest.Options{})
@@ -52,7 +52,7 @@ spec:
 		return err
 	}
 	outcomes := wired.Gate.DecideAll(ctx, requests, nil)
-	fmt.Fprintf(t.Out, "\nA mirror on %s: web is there byte by byte, and other bytes are under the name of api.\n\n", server.Host())
+	fmt.Fprintf(t.Out, "\nA mirror on %s: it serves an identical copy of web, and a different image as api.\n\n", server.Host())
 	if err := report.Text(t.Out, outcomes, report.TextOptions{Color: t.Color()}); err != nil {
 		return err
 	}

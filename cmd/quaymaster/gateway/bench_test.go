@@ -63,17 +63,17 @@ ages: {tag: 1h, none: 1h}
 	return handlers
 }
 
-// sink is a response that nobody reads.
+// sink is a response that is discarded.
 type sink struct{ header http.Header }
 
-// Header implements http.ResponseWriter, as what is below does.
+// Header implements http.ResponseWriter, like the methods below.
 func (s *sink) Header() http.Header         { return s.header }
 func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (s *sink) WriteHeader(int)             {}
 
-// BenchmarkAdmission measures a warm admission of a pod of eight containers of eight
-// images, from decoding to encoding: without mirrors, beside a hundred entries that
-// do not speak of them, and with one that does among a hundred.
+// BenchmarkAdmission measures a warm admission of a pod of eight containers of eight images, from
+// decoding to encoding: without mirrors, next to a hundred entries that do not match them, and
+// with a matching one among a hundred.
 func BenchmarkAdmission(b *testing.B) {
 	for _, row := range []struct {
 		reason   string
@@ -138,7 +138,7 @@ func admittedBy(b *testing.B, text []byte) string {
 	return string(said.Response.Patch)
 }
 
-// measure tells the percentiles of one call.
+// measure reports the percentiles of one call.
 func measure(b *testing.B, handler http.Handler, body []byte) {
 	b.Helper()
 	took := make([]time.Duration, 0, 1<<16)
@@ -158,7 +158,7 @@ func measure(b *testing.B, handler http.Handler, body []byte) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-// mirrors writes a file of entries that speak of other images, and maybe one of the
+// mirrors writes a file of entries for other images, and optionally one of the
 // env's.
 func (d *env) mirrors(b *testing.B, others int, own bool, target string) {
 	b.Helper()

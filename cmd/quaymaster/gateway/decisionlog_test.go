@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// TestDecisionLog: what the endpoints decide is in the log, with who asked and why, signed
-// with the key whose public half lies beside it; a webhook has the same lines.
+// TestDecisionLog: the log has the endpoints' decisions, with requester and reasons. It is signed,
+// and its folder has the public key; a webhook receives the same lines.
 func TestDecisionLog(t *testing.T) {
 	d := newEnv(t)
 	var mu sync.Mutex
@@ -45,10 +45,10 @@ func TestDecisionLog(t *testing.T) {
 		}
 	}
 	if got := answers[d.unsigned.ByDigest()]; got.Result != "deny" || got.Allowed || got.User == "" || got.UID == "" || len(got.Rules) != 1 || got.Rules[0].Hash == "" || len(got.Reasons) == 0 {
-		t.Errorf("what was denied: %+v", got)
+		t.Errorf("the denied image: %+v", got)
 	}
 	if got := answers[d.signed.ByDigest()]; got.Result != "allow" || !got.Allowed || len(got.Rules) != 1 || len(got.Rules[0].Proofs) != 1 || got.Rules[0].Proofs[0].Key == "" {
-		t.Errorf("what was allowed: %+v", got)
+		t.Errorf("the allowed image: %+v", got)
 	}
 	_, scraped := get(t, "http://"+g.plain+"/metrics")
 	for _, want := range []string{"quaymaster_decision_log_records_total 2", "quaymaster_decision_log_lost_total 0", `quaymaster_decision_log_sink_dropped_total{sink="webhook"} 0`} {

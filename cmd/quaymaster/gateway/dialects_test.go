@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// clusterImagePolicy wants what an authority says of images of a repository.
+// clusterImagePolicy requires an authority for images of a repository.
 func clusterImagePolicy(name, glob, authority string) string {
 	return fmt.Sprintf(`apiVersion: policy.sigstore.dev/v1beta1
 kind: ClusterImagePolicy
@@ -118,7 +118,7 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 	}
 }
 
-// TestTrustRootsAreFollowed: what a TrustRoot says counts from the next request on.
+// TestTrustRootsAreFollowed: a changed TrustRoot applies from the next request on.
 func TestTrustRootsAreFollowed(t *testing.T) {
 	d := newEnv(t)
 	logged := d.Build("logged", "v1", "3")
@@ -143,7 +143,7 @@ spec:
 	}
 	r := d.start(t, "")
 	for _, step := range []struct{ reason, root, refused string }{
-		{"nobody knows the root", "", "there is no TrustRoot ours"},
+		{"the root is unknown", "", "there is no TrustRoot ours"},
 		{"the log of the root", root(d.Sigstore, ""), ""},
 		{"another log", root(other, ""), "ClusterImagePolicy/logged"},
 		{"the log of the root, again", root(d.Sigstore, ""), ""},

@@ -119,10 +119,10 @@ func TestAPIEndpoint(t *testing.T) {
 	}{
 		{"a signed image", ciToken, d.signed.Name, http.StatusOK, `"result":"allow"`},
 		{"an unsigned image: a denial is an answer", ciToken, d.unsigned.Name, http.StatusOK, `"result":"deny"`},
-		{"a token that nobody knows", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
+		{"an unknown token", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
 		{"no token", "", d.signed.Name, http.StatusUnauthorized, ""},
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
-		{"the word that stands for the socket", "unix-socket", d.signed.Name, http.StatusUnauthorized, ""},
+		{"the socket's user as a token", "unix-socket", d.signed.Name, http.StatusUnauthorized, ""},
 	} {
 		status, text := post(t, r.client, "https://"+r.address+config.APIPath, c.token, apiQuery(c.image))
 		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
@@ -191,7 +191,7 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestSharedMemoryCostsTimeAlone: nobody listens at its address.
+// TestSharedMemoryCostsTimeAlone: its address refuses connections.
 func TestSharedMemoryCostsTimeAlone(t *testing.T) {
 	d := newEnv(t)
 	r := d.start(t, "sharedMemory: {address: '"+freeAddress(t)+"'}\n")
@@ -228,9 +228,9 @@ func TestAFolderThatIsALink(t *testing.T) {
 	}
 }
 
-// TestWhichSecretsAreThereIsNotTold: a namespace with the mirror's pull secret and
+// TestSecretNamesAreNotDisclosed: a namespace with the mirror's pull secret and
 // one without it are the same to a caller of the API.
-func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
+func TestSecretNamesAreNotDisclosed(t *testing.T) {
 	d := newEnv(t)
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)

@@ -30,16 +30,16 @@ func TestGaps(t *testing.T) {
 			"so; a probe wants a registry's answer; the last word is Source or Deny, and nothing is ever used unverified because a mirror is down", healthAndLastWord},
 		{5, "resolve the tag once for a request", "so", resolvedOnce},
 		{6, "preserve the tag beside the digest", "so", tagKept},
-		{7, "a guarded record of the original by the name of the container", "so; it keeps what was written, and the decision is in the log and the answer of the API", guardedRecord},
+		{7, "a guarded record of the original by the name of the container", "so; it keeps the original reference, and the decision is in the log and the answer of the API", guardedRecord},
 		{8, "idempotence and no immutable fields on UPDATE and a new look when the image changed", "so", idempotent},
 		{9, "append pull secrets that exist each once and never overwrite", "so; one that is not there is a warning", pullSecrets},
-		{10, "a dry run that tells what would be rewritten or denied",
-			"an API server's dry run is answered as the real one, and the API tells of an image that nobody runs; no PolicyReport is written", dryRun},
+		{10, "a dry run that reports images that would be rewritten or denied",
+			"an API server's dry run is answered as the real one, and the API reports images that do not run; no PolicyReport is written", dryRun},
 		{11, "lint and unit-test a mapping", "findings, refusals and names are asked of the mapping itself; there is no file of expected results", lint},
 		{12, "avoid drift: Pods alone and the text of the image alone and templates by choice", "so; owners that compare their pods are excluded by kind", driftAvoided},
 		{13, "ephemeral containers and image volumes and templates in custom resources",
-			"all places of a pod are redirected; in a custom resource images are judged where a policy says they are, and redirected in its pods", everyPlace},
-		{14, "fill a pull-through cache by tag before the digest is asked for", "so, where the mapping says fill: ByTag", filledByTag},
+			"all places of a pod are redirected; in a custom resource images are judged at the policy's paths, and redirected in its pods", everyPlace},
+		{14, "fill a pull-through cache by tag before the digest is asked for", "so, where the mapping has fill: ByTag", filledByTag},
 		{15, "say that the mirror lags with both digests", "so", lagTold},
 	} {
 		t.Run(fmt.Sprintf("%d: %s", row.number, row.wish), func(t *testing.T) {
@@ -67,7 +67,7 @@ func sameDigest(t *testing.T, r *mirroredEnv) {
 	g := r.open(t, "")
 	admitted(t, "the mirror serves the digest", g.create(t, podOf(r.signed.Name)), at(r.near, r.signed), "")
 	admitted(t, "it serves another", g.create(t, podOf(lagging.Name)), pinned(lagging), "mirror-differs")
-	admitted(t, "it serves the digest, of what nobody signed", g.create(t, podOf(r.unsigned.Name)), "", "unsigned")
+	admitted(t, "it serves the digest, of an unsigned image", g.create(t, podOf(r.unsigned.Name)), "", "unsigned")
 	admitted(t, "it serves the index", g.create(t, podOf(index.Name)), at(r.near, index), "")
 	admitted(t, "its index has another platform's image", g.create(t, podOf(older.Name)), pinned(older), "mirror-differs")
 	r.near.Registry.Delete("hub/multi", children[1].Manifest.Digest)
@@ -82,9 +82,9 @@ func originalName(t *testing.T, r *mirroredEnv) {
 	stored := g.create(t, podOf(r.signed.Name))
 	admitted(t, "no policy names the mirror", stored, at(r.near, r.signed), "")
 	admitted(t, "it is judged by its original name", g.validate(t, stored.stored, nil), at(r.near, r.signed), "")
-	admitted(t, "a copy of what is not signed", g.create(t, podOf(pinned(bad))), "", r.Registry.Host()+"/unsigned")
+	admitted(t, "a copy of an unsigned image", g.create(t, podOf(pinned(bad))), "", r.Registry.Host()+"/unsigned")
 	admitted(t, "the same, where only the validating endpoint is asked", g.validate(t, podOf(pinned(bad)), nil), "", "unsigned")
-	admitted(t, "beside the mirror's prefix it is nobody's copy", g.create(t, podOf(other.Name)), other.Name, "")
+	admitted(t, "outside the mirror's prefix it is no copy", g.create(t, podOf(other.Name)), other.Name, "")
 }
 
 func evidencePlaces(t *testing.T, r *mirroredEnv) {
@@ -154,7 +154,7 @@ func healthAndLastWord(t *testing.T, r *mirroredEnv) {
 	admitted(t, "one has it", g.create(t, podOf(r.signed.Name)), at(r.near, r.signed), "")
 	r.near.Registry.Close()
 	r.far.Registry.Close()
-	admitted(t, "nobody could look", g.create(t, podOf(next.Name)), "", "could not")
+	admitted(t, "could not be verified", g.create(t, podOf(next.Name)), "", "could not")
 }
 
 func resolvedOnce(t *testing.T, r *mirroredEnv) {
@@ -166,8 +166,8 @@ func resolvedOnce(t *testing.T, r *mirroredEnv) {
 		t.Errorf("the source was asked %d times for the tag and the mirror %d times, want once each", source, target)
 	}
 	r.Registry.Retag("signed", "v1", r.Build("signed", "evil", "evil").Manifest.Digest)
-	admitted(t, "the tag moved since: what is stored stays what was proved", g.validate(t, a.stored, nil), a.images(), "")
-	admitted(t, "and whoever writes the tag now means the other", g.create(t, podOf(r.signed.Name)), "", "unsigned")
+	admitted(t, "the tag moved since: the stored digest stays verified", g.validate(t, a.stored, nil), a.images(), "")
+	admitted(t, "and a new object with the tag is refused", g.create(t, podOf(r.signed.Name)), "", "unsigned")
 }
 
 func tagKept(t *testing.T, r *mirroredEnv) {
@@ -199,8 +199,8 @@ func guardedRecord(t *testing.T, r *mirroredEnv) {
 	if a := g.update(t, forged, first.stored); !a.Allowed || a.written() != want {
 		t.Errorf("forged on the way: allowed %t, written %s", a.Allowed, a.written())
 	}
-	if a := g.validate(t, forged, first.stored); a.Allowed || !strings.Contains(a.says(), "gateway's record") {
-		t.Errorf("forged behind the mutating endpoint: allowed %t, %s", a.Allowed, a.says())
+	if a := g.validate(t, forged, first.stored); a.Allowed || !strings.Contains(a.text(), "gateway's record") {
+		t.Errorf("forged behind the mutating endpoint: allowed %t, %s", a.Allowed, a.text())
 	}
 	turned := with(t, first.stored, func(o object) {
 		list := o["spec"].(object)["containers"].([]any)

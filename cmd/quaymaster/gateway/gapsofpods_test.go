@@ -47,7 +47,7 @@ func dryRun(t *testing.T, r *mirroredEnv) {
 	made, would := g.create(t, podOf(r.signed.Name)), g.admit(t, "/mutate", podOf(r.signed.Name), nil, dry)
 	admitted(t, "a dry run", would, at(r.near, r.signed), "")
 	same(t, "it is answered as the real one", would.stored, made.stored)
-	admitted(t, "a dry run of what is denied", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
+	admitted(t, "a dry run of a denied image", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
 	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"result": "deny"`} {
 		if status, text := post(t, g.client, "https://"+g.address+config.APIPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: HTTP %d, want %s in %s", image, status, want, text)
@@ -98,7 +98,7 @@ func lint(t *testing.T, _ *mirroredEnv) {
 	for reason, entries := range map[string]string{
 		"a mapping that cannot be inverted":     "{sources: [a.corp], targets: [{location: b.corp, path: Template, template: all}]}",
 		"a prefix that no reference can have":   "{sources: [a.corp/Upper], targets: [{location: b.corp}]}",
-		"a field that nobody knows":             "{sources: [a.corp], target: [{location: b.corp}]}",
+		"an unknown field":                      "{sources: [a.corp], target: [{location: b.corp}]}",
 		"a scheme, which no reference can have": "{sources: ['https://a.corp'], targets: [{location: b.corp}]}",
 	} {
 		if _, err := mapping(entries); err == nil {
@@ -127,7 +127,7 @@ func driftAvoided(t *testing.T, r *mirroredEnv) {
 		t.Errorf("a template: allowed %t, %v", a.Allowed, a.operations)
 	}
 	if a := g.validate(t, deployment(r.unsigned.Name), nil); a.Allowed {
-		t.Error("a template of what is not signed is admitted")
+		t.Error("a template of an unsigned image is admitted")
 	}
 	admitted(t, "an owner that compares its pods", g.create(t, owned), pinned(r.signed), "")
 	if err := g.end(t); err != nil {
@@ -159,7 +159,7 @@ func everyPlace(t *testing.T, r *mirroredEnv) {
 	if n := strings.Count(string(text), at(r.near, r.signed)); err != nil || n != 3 {
 		t.Errorf("%d places are redirected, want 3: %s", n, text)
 	}
-	admitted(t, "a volume of what is not signed", g.create(t, all(r.unsigned.Name)), "", "unsigned")
+	admitted(t, "a volume of an unsigned image", g.create(t, all(r.unsigned.Name)), "", "unsigned")
 	debug := func(image string) reply {
 		now := with(t, first.stored, func(o object) {
 			o["spec"].(object)["ephemeralContainers"] = []any{object{"name": "debug", "image": image}}
@@ -168,9 +168,9 @@ func everyPlace(t *testing.T, r *mirroredEnv) {
 	}
 	added := debug(r.signed.Name)
 	if list := fmt.Sprint(added.stored["spec"].(object)["ephemeralContainers"]); !added.Allowed || !strings.Contains(list, at(r.near, r.signed)) {
-		t.Errorf("an ephemeral container: allowed %t, %s, %s", added.Allowed, list, added.says())
+		t.Errorf("an ephemeral container: allowed %t, %s, %s", added.Allowed, list, added.text())
 	}
-	admitted(t, "an ephemeral container of what is not signed", debug(r.unsigned.Name), "", "unsigned")
+	admitted(t, "an ephemeral container of an unsigned image", debug(r.unsigned.Name), "", "unsigned")
 	task := func(endpoint, image string) reply {
 		o := object{
 			"apiVersion": "example.com/v1", "kind": "Task", "metadata": object{"name": "app", "namespace": "shop"},
@@ -182,20 +182,20 @@ func everyPlace(t *testing.T, r *mirroredEnv) {
 		})
 	}
 	if a := task("/validate", pinned(r.signed)); !a.Allowed || len(a.operations) != 0 {
-		t.Errorf("a custom resource: allowed %t, %v, %s", a.Allowed, a.operations, a.says())
+		t.Errorf("a custom resource: allowed %t, %v, %s", a.Allowed, a.operations, a.text())
 	}
 	if a := task("/mutate", r.signed.Name); !a.Allowed || !strings.Contains(string(a.Patch), pinned(r.signed)) {
 		t.Errorf("a custom resource is pinned, and not redirected: allowed %t, %s", a.Allowed, a.Patch)
 	}
-	if a := task("/validate", r.signed.Name); a.Allowed || !strings.Contains(a.says(), "missing-digest") {
-		t.Errorf("a custom resource that was not pinned: allowed %t, %s", a.Allowed, a.says())
+	if a := task("/validate", r.signed.Name); a.Allowed || !strings.Contains(a.text(), "missing-digest") {
+		t.Errorf("a custom resource that was not pinned: allowed %t, %s", a.Allowed, a.text())
 	}
-	if a := task("/validate", r.unsigned.Name); a.Allowed || !strings.Contains(a.says(), "unsigned") {
-		t.Errorf("a custom resource of what is not signed: allowed %t, %s", a.Allowed, a.says())
+	if a := task("/validate", r.unsigned.Name); a.Allowed || !strings.Contains(a.text(), "unsigned") {
+		t.Errorf("a custom resource of an unsigned image: allowed %t, %s", a.Allowed, a.text())
 	}
 }
 
-// cache is a pull-through cache that has nothing before somebody GETs its tag.
+// cache is a pull-through cache that is empty until a GET of its tag.
 func cache(yard *gatetest.Yard, repository, tag string) {
 	var filled atomic.Bool
 	yard.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Manifest, Repository: repository, Do: func(next http.Handler) http.Handler {
@@ -238,8 +238,8 @@ func lagTold(t *testing.T, r *mirroredEnv) {
 		t.Helper()
 		_, text := post(t, g.client, "https://"+g.address+config.APIPath, ciToken, apiQuery(image.Name))
 		for _, digest := range []string{image.Manifest.Digest, old.Manifest.Digest} {
-			if !strings.Contains(a.says(), digest[:len("sha256:")+12]) || !strings.Contains(text, digest) {
-				t.Errorf("nobody says %s: %s\n%s", digest, a.says(), text)
+			if !strings.Contains(a.text(), digest[:len("sha256:")+12]) || !strings.Contains(text, digest) {
+				t.Errorf("not reported: %s: %s\n%s", digest, a.text(), text)
 			}
 		}
 		if err := g.end(t); err != nil {
@@ -251,7 +251,7 @@ func lagTold(t *testing.T, r *mirroredEnv) {
 	admitted(t, "the source's tag counts", a, pinned(image), "mirror-differs")
 	both(a, g)
 	g = r.open(t, ", resolve: Target", more)
-	admitted(t, "the mirror's counts, and nobody signed that", g.create(t, podOf(image.Name)), "", "unsigned")
+	admitted(t, "the mirror's counts, and is unsigned", g.create(t, podOf(image.Name)), "", "unsigned")
 	r.sign(t, r.near, old)
 	if err := g.end(t); err != nil {
 		t.Error(err)

@@ -68,7 +68,7 @@ func TestStandaloneAdmitsAndPins(t *testing.T) {
 	}
 }
 
-func TestReadinessNamesWhatIsThere(t *testing.T) {
+func TestReadinessListsChecks(t *testing.T) {
 	r := newEnv(t).start(t, "")
 	status, page := get(t, "http://"+r.plain+"/readyz")
 	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: mirrors\nok: endpoints\n"; status != http.StatusOK || page != want {
@@ -92,7 +92,7 @@ func TestFoldersAreFollowed(t *testing.T) {
 	d.write(t, "policies/policy.yaml", "{")
 	testkit.Eventually(t, func() error {
 		if !strings.Contains(r.log.String(), "those that were active stay so") {
-			return errors.New("nobody says that the folder cannot be read")
+			return errors.New("the log does not report the unreadable folder")
 		}
 		return nil
 	})
@@ -161,7 +161,7 @@ metadata: {name: red, labels: {team: red}}
 	}
 }
 
-func TestBrokenPolicyDeniesWhatItNames(t *testing.T) {
+func TestBrokenPolicyDeniesItsKinds(t *testing.T) {
 	d := newEnv(t)
 	broken := strings.ReplaceAll(policyText("broken", "Deployment", d.key), "imageReferences", "imageReference")
 	d.write(t, "policies/broken.yaml", broken)
@@ -170,7 +170,7 @@ func TestBrokenPolicyDeniesWhatItNames(t *testing.T) {
 		t.Errorf("what a broken policy names: allowed %t: %s", got.Allowed, got.Status.Message)
 	}
 	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
-		t.Errorf("what it does not name: %s", got.Status.Message)
+		t.Errorf("a kind that it does not name: %s", got.Status.Message)
 	}
 	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name); got.Allowed {
 		t.Error("the other policy is not asked any more")
@@ -183,9 +183,9 @@ func TestBrokenPolicyDeniesWhatItNames(t *testing.T) {
 	}
 }
 
-// TestDrainAnswersWhatIsAtWork: the gateway is stopped while the registry keeps a
+// TestDrainAnswersPendingRequests: the gateway is stopped while the registry keeps a
 // request waiting.
-func TestDrainAnswersWhatIsAtWork(t *testing.T) {
+func TestDrainAnswersPendingRequests(t *testing.T) {
 	d := newEnv(t)
 	r := d.start(t, "listen: {drainDelay: 200ms}\n")
 	r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name)
@@ -250,8 +250,8 @@ func TestCallersMustShowACertificate(t *testing.T) {
 		enters bool
 	}{
 		{"the API server", []tls.Certificate{pair}, true},
-		{"nobody", nil, false},
-		{"a stranger of the same name", []tls.Certificate{stranger}, false},
+		{"no certificate", nil, false},
+		{"the same name of another authority", []tls.Certificate{stranger}, false},
 	} {
 		r.client = clientOf(own, c.shown...)
 		for _, endpoint := range []string{"/mutate", "/validate"} {
@@ -310,7 +310,7 @@ func TestProfilesAreOnTheirOwnAddress(t *testing.T) {
 	}
 }
 
-// freeAddress is one that nobody listened on a moment ago.
+// freeAddress is an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

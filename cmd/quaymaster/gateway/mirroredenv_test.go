@@ -68,8 +68,8 @@ func at(yard *gatetest.Yard, image gatetest.Image) string {
 // pinned is the name that an image has where it was written.
 func pinned(image gatetest.Image) string { return image.Name + "@" + image.Manifest.Digest }
 
-// open starts a gateway with a mapping of the source to near and far, whose entry
-// has further settings; more are lines of the configuration.
+// open starts a gateway with a mapping of the source to near and far. The mapping's entry has
+// further settings; more are lines of the configuration.
 func (r *mirroredEnv) open(t *testing.T, settings string, more ...string) *running {
 	t.Helper()
 	return r.openTo(t, "{location: "+r.near.Registry.Host()+"/hub}, {location: "+r.far.Registry.Host()+"/hub}", settings, more...)
@@ -115,7 +115,7 @@ func with(t *testing.T, o object, change func(o object)) object {
 	return copied
 }
 
-// reply is the response of an endpoint, and what the API server would store.
+// reply is the response of an endpoint, and the object that the API server would store.
 type reply struct {
 	Allowed  bool     `json:"allowed"`
 	Patch    []byte   `json:"patch"`
@@ -127,8 +127,8 @@ type reply struct {
 	stored     object
 }
 
-// says joins what people are told.
-func (a reply) says() string { return a.Status.Message + "\n" + strings.Join(a.Warnings, "\n") }
+// text joins the message and the warnings.
+func (a reply) text() string { return a.Status.Message + "\n" + strings.Join(a.Warnings, "\n") }
 
 // images are the texts of the stored object's containers.
 func (a reply) images() string {
@@ -140,7 +140,7 @@ func (a reply) images() string {
 	return strings.Join(texts, " ")
 }
 
-// written is the record of what was written.
+// written is the annotation of the original references.
 func (a reply) written() string { return writtenIn(a.stored) }
 
 func writtenIn(o object) string {
@@ -157,12 +157,12 @@ func (r *running) update(t *testing.T, o, old object) reply {
 	return r.admit(t, "/mutate", o, old, nil)
 }
 
-// validate asks the validating endpoint about what is stored.
+// validate asks the validating endpoint about a stored object.
 func (r *running) validate(t *testing.T, o, old object) reply {
 	return r.admit(t, "/validate", o, old, nil)
 }
 
-// admit sends a review, whose request may be changed before; old is nil at creation.
+// admit sends a review after change has edited its request; old is nil at creation.
 func (r *running) admit(t *testing.T, endpoint string, o, old object, change func(request object)) reply {
 	t.Helper()
 	kind, _ := o["kind"].(string)
@@ -256,11 +256,11 @@ func admitted(t *testing.T, reason string, a reply, images, word string) {
 	t.Helper()
 	switch {
 	case images == "" && (a.Allowed || !strings.Contains(a.Status.Message, word)):
-		t.Errorf("%s: allowed %t, want it refused with %q: %s", reason, a.Allowed, word, a.says())
+		t.Errorf("%s: allowed %t, want it refused with %q: %s", reason, a.Allowed, word, a.text())
 	case images != "" && (!a.Allowed || a.images() != images):
-		t.Errorf("%s: allowed %t, images %s, want %s: %s", reason, a.Allowed, a.images(), images, a.says())
-	case images != "" && !strings.Contains(a.says(), word):
-		t.Errorf("%s: it says %q, want %q", reason, a.says(), word)
+		t.Errorf("%s: allowed %t, images %s, want %s: %s", reason, a.Allowed, a.images(), images, a.text())
+	case images != "" && !strings.Contains(a.text(), word):
+		t.Errorf("%s: got %q, want %q", reason, a.text(), word)
 	}
 }
 

@@ -29,8 +29,7 @@ func mirrorText(name, source, target, more string) string {
 	return fmt.Sprintf("apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: %s}\nspec: {mirrors: [{sources: [%q], targets: [{location: %q}]%s}]}\n", name, source, target, more)
 }
 
-// TestStandaloneRedirects: two registries, and a file that says that one has what the
-// other has.
+// TestStandaloneRedirects: two registries, and a file that maps one to the other.
 func TestStandaloneRedirects(t *testing.T) {
 	d := newEnv(t)
 	server := registrytest.Start(registrytest.Options{})
@@ -77,7 +76,7 @@ func TestStandaloneRedirects(t *testing.T) {
 	d.write(t, "mirrors/near.yaml", strings.ReplaceAll(mirrorText("near", d.Registry.Host(), server.Host(), ", when: Present"), "targets", "target"))
 	testkit.Eventually(t, func() error {
 		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_mirrors{state="outdated"} 1`) {
-			return errors.New("nobody says that the file is broken")
+			return errors.New("the metrics do not report the broken file")
 		}
 		return nil
 	})
@@ -128,11 +127,11 @@ func TestChecker(t *testing.T) {
 	for _, c := range []struct{ reason, text, want string }{
 		{"a mirror", fmt.Sprintf(own, oneEntry), ""},
 		{"a broken mirror, by its path", fmt.Sprintf(own, brokenEntry), "spec.mirrors[0].target"},
-		{"a version that nobody knows", strings.ReplaceAll(fmt.Sprintf(own, oneEntry), "v1alpha1", "v9"), "kind"},
+		{"an unknown version", strings.ReplaceAll(fmt.Sprintf(own, oneEntry), "v1alpha1", "v9"), "kind"},
 		{"a global context entry", entry(globalCall), ""},
 		{"a broken one, by its path", entry(`{"apiCall":{"urlPath":"/api/v1/pods","refreshInterval":"soon"}}`), "spec.apiCall.refreshInterval"},
 		{"one of two things", entry(`{"apiCall":{"urlPath":"/api/v1/pods"},"kubernetesResource":{"version":"v1","resource":"pods"}}`), "want either kubernetesResource or apiCall"},
-		{"one of a version that nobody knows", strings.ReplaceAll(entry(globalCall), "v2beta1", "v9"), "no GlobalContextEntry of kyverno.io/v2"},
+		{"one of an unknown version", strings.ReplaceAll(entry(globalCall), "v2beta1", "v9"), "no GlobalContextEntry of kyverno.io/v2"},
 		{"a policy", `{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy"}`, "a policy"},
 		{"what cannot be read is the policies' matter", `{`, "a policy"},
 	} {
@@ -160,7 +159,7 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state.Replace(gate.Snapshot{Policies: none, Prover: nobody{}})
+	state.Replace(gate.Snapshot{Policies: none, Prover: noProver{}})
 	mapping, err := mirror.Parse([]byte(fmt.Sprintf(`{"apiVersion":"quaymaster.dev/v1alpha1","kind":"RegistryMirror","metadata":{"name":"hub"},"spec":%s}`, oneEntry)), "hub")
 	if err != nil {
 		t.Fatal(err)
@@ -175,5 +174,5 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 	}
 }
 
-// nobody is a prover that proves nothing.
-type nobody struct{ gate.Prover }
+// noProver is a prover that verifies nothing.
+type noProver struct{ gate.Prover }

@@ -26,7 +26,7 @@ func (refuser) FailOpen(*policy.Subject) bool                             { retu
 func (refuser) Check([]byte) error                                        { return context.Canceled }
 func (refuser) Warnings([]byte) []string                                  { return nil }
 
-// TestModeOfEndpoints: what is refused at which path, in which mode.
+// TestModeOfEndpoints: the refused objects by path and mode.
 func TestModeOfEndpoints(t *testing.T) {
 	const shadow, enforce = config.ModeShadow, config.ModeEnforce
 	const cluster, disabled, standalone = "", "webhooks: {disabled: true}\n", "standalone: true\npolicies: {folders: [/p]}\n"
@@ -36,9 +36,9 @@ func TestModeOfEndpoints(t *testing.T) {
 		refusing           bool // at /mutate, /validate and /policies
 	}{
 		{"the default", "", cluster, true},
-		{"it is said", enforce, cluster, true},
+		{"explicit", enforce, cluster, true},
 		{"in shadow, for namespaces that are cut over", shadow, cluster, true},
-		{"in shadow, somebody else keeps the configurations", shadow, disabled, false},
+		{"in shadow, the configurations are kept elsewhere", shadow, disabled, false},
 		{"in shadow without a cluster", shadow, standalone, false},
 		{"without a cluster", enforce, standalone, true},
 	} {

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// TestOperatingMetrics: whoever operates the gateway sees what it is there for, whether
-// it can do that, what ends when, and what came in unchecked.
+// TestOperatingMetrics: an operator sees the gateway's policies, its ability to apply them, expiry
+// times, and unverified images.
 func TestOperatingMetrics(t *testing.T) {
 	d := newEnv(t)
 	alone := func(text string) string {

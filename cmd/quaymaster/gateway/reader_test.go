@@ -117,7 +117,7 @@ func gateOf(t *testing.T, reader *offline.Reader) *gate.Gate {
 	return made
 }
 
-// allows asks both endpoints as the API server does for what is created.
+// allows asks both endpoints as the API server does at CREATE.
 func (r *running) allows(t *testing.T, recorded, o object) (bool, string) {
 	t.Helper()
 	mutated := r.review(t, "/mutate", recorded, o, nil)
@@ -154,9 +154,8 @@ func decides(t *testing.T, reader *offline.Reader, made *gate.Gate, recorded, o 
 	return made.Decide(t.Context(), request)
 }
 
-// TestBundleAgrees: what a bundle says of an object is what the admission endpoints of a
-// gateway say that has the same documents, for every policy that the project comes
-// from and for our twins of them.
+// TestBundleAgrees: a bundle decides about an object as the admission endpoints of a gateway with
+// the same documents, for each of the project's original policies and for our twins of them.
 func TestBundleAgrees(t *testing.T) {
 	reviews := filepath.Join("..", "..", "..", "webhook", "admission", "testdata", "reviews")
 	samples := os.Getenv("QUAYMASTER_SAMPLES")
@@ -194,7 +193,7 @@ func (s seed) agrees(t *testing.T, reviews string, files ...string) {
 	recorded := recordedReview(t, reviews, false)
 	for _, c := range s.cases {
 		if c.old != "" {
-			continue // a manifest is what is created
+			continue // a manifest has no old object
 		}
 		t.Run(c.reason, func(t *testing.T) {
 			o := c.read(t, c.object, recorded)
@@ -202,18 +201,18 @@ func (s seed) agrees(t *testing.T, reviews string, files ...string) {
 			outcome := decides(t, reader, made, recorded, o)
 			switch {
 			case outcome.Result == gate.Error && len(gaps) > 0:
-				t.Logf("no bundle has what it asks for, which is said when one is made: %q", gaps)
+				t.Logf("a bundle lacks its lookups, as reported when it is made: %q", gaps)
 			case outcome.Result == gate.Error && len(outcome.Reasons) > 0 && strings.Contains(outcome.Reasons[0].Message, "request.userInfo"):
 				t.Log("a manifest has no requester, so a rule that writes them down is indeterminate")
 			case outcome.Result.Admits() != allowed:
-				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Result, allowed, why, outcome.Reasons)
+				t.Errorf("the bundle's result is %s, and the gateway allows: %t: %s\n%+v", outcome.Result, allowed, why, outcome.Reasons)
 			}
 		})
 	}
 }
 
 // TestBundleAgreesOnImages: the same for the public policies that verify images, about
-// images that are signed and that are not, in a registry that stands for theirs.
+// images that are signed and that are not, in a registry in place of theirs.
 func TestBundleAgreesOnImages(t *testing.T) {
 	samples := os.Getenv("QUAYMASTER_SAMPLES")
 	if samples == "" {
@@ -250,7 +249,7 @@ func TestBundleAgreesOnImages(t *testing.T) {
 				}
 				allowed, why := r.allows(t, recorded, pod)
 				if outcome := decides(t, reader, made, recorded, pod); outcome.Result.Admits() != allowed {
-					t.Errorf("%s: the bundle says %s, and the gateway allows: %t: %s", written, outcome.Result, allowed, why)
+					t.Errorf("%s: the bundle's result is %s, and the gateway allows: %t: %s", written, outcome.Result, allowed, why)
 				}
 			}
 		})

@@ -20,7 +20,7 @@ func TestRetiredKeys(t *testing.T) {
 		t.Errorf("one that is right: %v", err)
 	}
 	if carried, lost := c.Carried(config.Given{}); len(lost) != 0 || !carried.Trust.RetiredKeys[key].Equal(c.Trust.RetiredKeys[key]) {
-		t.Errorf("carried elsewhere are %v; told is %q", carried.Trust.RetiredKeys, lost)
+		t.Errorf("carried elsewhere are %v; reported is %q", carried.Trust.RetiredKeys, lost)
 	}
 	c.Trust.RetiredKeys = map[string]time.Time{key[:16]: time.Now()}
 	if _, err := newTrust(c.Trust, nil); err == nil || !strings.Contains(err.Error(), "64 hexadecimal digits") {

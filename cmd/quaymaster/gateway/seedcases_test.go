@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// seedNamespaces are those that the cases speak of.
+// seedNamespaces are those of the cases.
 const seedNamespaces = `
 apiVersion: v1
 kind: Namespace
@@ -58,18 +58,18 @@ func seeds() []seed {
 }
 
 func recordCases() []seedCase {
-	made := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {kyverno.io/created-by: 'WHO'}}, data: {a: "1"}}`
-	other := strings.Replace(made, "'WHO'", "'{\"username\":\"somebody\"}'", 1)
+	made := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {kyverno.io/created-by: 'REQUESTER'}}, data: {a: "1"}}`
+	other := strings.Replace(made, "'REQUESTER'", "'{\"username\":\"somebody\"}'", 1)
 	bare := `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2"}}`
 	return []seedCase{
-		{reason: "who makes it is written down", object: bare, want: `{metadata: {annotations: {kyverno.io/created-by: 'WHO'}}}`},
-		{reason: "whoever claims to be another is not believed", object: other, want: `{metadata: {annotations: {kyverno.io/created-by: 'WHO'}}}`},
-		{reason: "annotations beside it stay", object: strings.Replace(bare, "name: c", "name: c, annotations: {x: z}", 1), want: `{metadata: {annotations: {x: z, kyverno.io/created-by: 'WHO'}}}`},
+		{reason: "the creator is recorded", object: bare, want: `{metadata: {annotations: {kyverno.io/created-by: 'REQUESTER'}}}`},
+		{reason: "a claim of another creator is replaced", object: other, want: `{metadata: {annotations: {kyverno.io/created-by: 'REQUESTER'}}}`},
+		{reason: "annotations beside it stay", object: strings.Replace(bare, "name: c", "name: c, annotations: {x: z}", 1), want: `{metadata: {annotations: {x: z, kyverno.io/created-by: 'REQUESTER'}}}`},
 		{reason: "another kind", object: strings.Replace(bare, "ConfigMap", "Secret", 1)},
 		{reason: "its data may change", object: strings.Replace(made, `a: "1"`, `a: "2"`, 1), old: made},
 		{reason: "it may not change", object: other, old: made, refused: theAnnotation},
 		{reason: "it may not go", object: bare, old: made, refused: theAnnotation},
-		{reason: "it may not be empty", object: strings.Replace(made, "WHO", "", 1), old: made, refused: theAnnotation},
+		{reason: "it may not be empty", object: strings.Replace(made, "REQUESTER", "", 1), old: made, refused: theAnnotation},
 		{reason: "what has none may be changed", object: strings.Replace(bare, `"2"`, `"3"`, 1), old: bare},
 		{reason: "what has none may get one", object: made, old: bare},
 	}
@@ -102,9 +102,9 @@ func archCases() []seedCase {
 		{reason: "the default", object: pod, want: want("arm64")},
 		{reason: "that of the namespace", object: podText(", namespace: intel", ""), want: want("amd64")},
 		{reason: "a namespace that is left out", object: podText(", namespace: free", "")},
-		{reason: "a pod that says it", object: podText("", ", nodeSelector: {kubernetes.io/arch: s390x}")},
+		{reason: "a pod that has it", object: podText("", ", nodeSelector: {kubernetes.io/arch: s390x}")},
 		{reason: "a pod that selects otherwise", object: podText("", ", nodeSelector: {disk: ssd}"), want: "{spec: {nodeSelector: {disk: ssd, kubernetes.io/arch: arm64}}}"},
-		{reason: "an affinity that says it", object: podText("", strings.Replace(affinity, "%", "kubernetes.io/arch", 1))},
+		{reason: "an affinity that has it", object: podText("", strings.Replace(affinity, "%", "kubernetes.io/arch", 1))},
 		{reason: "another affinity", object: podText("", strings.Replace(affinity, "%", "zone", 1)), want: want("arm64")},
 		{reason: "of a DaemonSet", object: podText(strings.Replace(owner, "%", "DaemonSet", 1), "")},
 		{reason: "of a ReplicaSet", object: podText(strings.Replace(owner, "%", "ReplicaSet", 1), ""), want: want("arm64")},
@@ -125,7 +125,7 @@ func registryCases() []seedCase {
 	containers := func(image string) string { return "{spec: {containers: [{name: a, image: '" + image + "'}]}}" }
 	return []seedCase{
 		{reason: "Docker Hub's own", object: one("nginx"), want: containers(home + "/docker-hub/library/nginx:latest")},
-		{reason: "of somebody at Docker Hub", object: one("acme/web:1.2"), want: containers(home + "/docker-hub/acme/web:1.2")},
+		{reason: "of a Docker Hub account", object: one("acme/web:1.2"), want: containers(home + "/docker-hub/acme/web:1.2")},
 		{reason: "by digest", object: one("nginx@" + digest), want: containers(home + "/docker-hub/library/nginx@" + digest)},
 		{reason: "through the proxy, with its secret", object: one("gcr.io/nginx"), want: withSecret("containers", "my-registry-proxy.example.com/gcr/nginx:latest")},
 		{reason: "the proxy itself", object: one("my-registry-proxy.example.com/gcr/nginx:1"), want: withSecret("containers", "my-registry-proxy.example.com/gcr/nginx:1")},
@@ -134,7 +134,7 @@ func registryCases() []seedCase {
 		{reason: "this region", object: one(home + "/nginx")},
 		{reason: "another region, and it is here", object: one(abroad + "/nginx"), want: containers(home + "/nginx:latest")},
 		{reason: "another region, and it is not here", object: one("111111111111.dkr.ecr.us-east-1.amazonaws.com/nginx")},
-		{reason: "another region, and nobody says whether it is here", object: one(abroad + "/secret"), stopped: "503"},
+		{reason: "another region, and the lookup fails", object: one(abroad + "/secret"), stopped: "503"},
 		{reason: "another region, and this tag is not here", object: one(abroad + "/nginx:2")},
 		{
 			reason: "several", object: of("{name: a, image: nginx}, {name: b, image: registry.acme.example/b}, {name: c, image: gcr.io/c}", ""),
@@ -160,14 +160,14 @@ func sidecarCases() []seedCase {
 	return []seedCase{
 		{reason: "it asks for it", object: podText(asked, ""), want: want},
 		{reason: "it does not", object: podText(", labels: {app: web}", "")},
-		{reason: "it says no", object: podText(strings.Replace(asked, `"true"`, `"false"`, 1), "")},
-		{reason: "nobody knows its name", object: podText(`, labels: {nginx.kyverno.io/inject: "true"}`, "")},
+		{reason: "it declines", object: podText(strings.Replace(asked, `"true"`, `"false"`, 1), "")},
+		{reason: "a pod without the label app", object: podText(`, labels: {nginx.kyverno.io/inject: "true"}`, "")},
 		{
-			reason: "it says which container is the first", object: podText(asked+", annotations: {kubectl.kubernetes.io/default-container: other}", ""),
+			reason: "it names the default container", object: podText(asked+", annotations: {kubectl.kubernetes.io/default-container: other}", ""),
 			want: strings.Replace(want, "default-container: app", "default-container: other", 1),
 		},
 		{
-			reason: "it says how much", object: podText(asked+`, annotations: {nginx.kyverno.io/proxyCPU: "3", nginx.kyverno.io/proxyMemory: 1Gi}`, ""),
+			reason: "it sets the resources", object: podText(asked+`, annotations: {nginx.kyverno.io/proxyCPU: "3", nginx.kyverno.io/proxyMemory: 1Gi}`, ""),
 			want: strings.Replace(strings.Replace(want, `cpu: "1"`, `cpu: "3"`, 1), "2Gi", "1Gi", 1),
 		},
 		{
@@ -231,14 +231,13 @@ func vaultCases() []seedCase {
 			reason: "it asks for it", object: deployment(inject, "containers: [{name: a, image: nginx}], volumes: [{name: v, emptyDir: {}}]"),
 			want: deployment(inject, "containers: [{name: a, image: nginx}, "+agent+"], volumes: [{name: v, emptyDir: {}}, {name: vault-secret, emptyDir: {medium: Memory}}]"),
 		},
-		{reason: "it says no", object: deployment(strings.Replace(inject, "true", "false", 1), "containers: [{name: a, image: nginx}]")},
-		{reason: "it says nothing", object: deployment("", "containers: [{name: a, image: nginx}]")},
+		{reason: "it declines", object: deployment(strings.Replace(inject, "true", "false", 1), "containers: [{name: a, image: nginx}]")},
+		{reason: "it has no annotation", object: deployment("", "containers: [{name: a, image: nginx}]")},
 		{reason: "another kind", object: strings.Replace(deployment(inject, "containers: [{name: a, image: nginx}]"), "kind: Deployment", "kind: StatefulSet", 1)},
 	}
 }
 
-// rolebindingCases: what is generated needs a cluster; at the endpoints it is recorded who
-// asks for it.
+// rolebindingCases: generating needs a cluster; at the endpoints the requester is recorded.
 func rolebindingCases() []seedCase {
 	return []seedCase{
 		{reason: "a namespace", object: "{apiVersion: v1, kind: Namespace, metadata: {name: team}}", want: `{metadata: {annotations: {quaymaster.dev/requester: '{"username":*'}}}`},

@@ -28,9 +28,9 @@ import (
 	"github.com/quaymaster/quaymaster/internal/testkit"
 )
 
-// seed is what a document that people wrote says that it does. Files are below
-// QUAYMASTER_SAMPLES/seed-policies; a policy of our own that says the same in other
-// words is in testdata/seeds, and has to pass the same cases.
+// seed is a public policy and its documented behaviour. Files are below
+// QUAYMASTER_SAMPLES/seed-policies; our own policy with the same behaviour is in testdata/seeds,
+// and has to pass the same cases.
 type seed struct {
 	ours  string
 	files []string
@@ -43,14 +43,14 @@ type seedCase struct {
 	reason  string
 	object  string
 	old     string // with it, the request is an update
-	want    string // what the object has then; empty: what was sent, and no patch
-	stopped string // what the mutating endpoint says; empty: it admits
-	refused string // what the validating endpoint says; empty: it admits
-	audited string // what the log says of a rule that only audits
+	want    string // a subset of the resulting object; empty: the request's object, and no patch
+	stopped string // the mutating endpoint's message; empty: it admits
+	refused string // the validating endpoint's message; empty: it admits
+	audited string // the log line of a rule that only audits
 }
 
-// TestSeeds: each of the policies that the project comes from does what its document
-// says, at both endpoints of a gateway that runs.
+// TestSeeds: each of the project's original policies behaves as documented, at both endpoints of a
+// running gateway.
 func TestSeeds(t *testing.T) {
 	for _, s := range seeds() {
 		own := filepath.Join("testdata", "seeds", s.ours+".yaml")
@@ -95,7 +95,7 @@ func (c seedCase) try(t *testing.T, r *running, reviews string) {
 	object, old := c.read(t, c.object, recorded), c.read(t, c.old, recorded)
 	mutated := r.review(t, "/mutate", recorded, object, old)
 	if mutated.Allowed != (c.stopped == "") || !strings.Contains(mutated.Status.Message, c.stopped) {
-		t.Fatalf("the mutating endpoint: allowed %t, want refused %q: %s", mutated.Allowed, c.stopped, mutated.says())
+		t.Fatalf("the mutating endpoint: allowed %t, want refused %q: %s", mutated.Allowed, c.stopped, mutated.text())
 	}
 	if c.stopped != "" {
 		return
@@ -116,10 +116,10 @@ func (c seedCase) try(t *testing.T, r *running, reviews string) {
 	before := len(r.log.String())
 	validated := r.review(t, "/validate", recorded, stored, old)
 	if validated.Allowed != (c.refused == "") || !strings.Contains(validated.Status.Message, c.refused) {
-		t.Errorf("the validating endpoint: allowed %t, want refused %q: %s", validated.Allowed, c.refused, validated.says())
+		t.Errorf("the validating endpoint: allowed %t, want refused %q: %s", validated.Allowed, c.refused, validated.text())
 	}
 	if lines := r.log.String()[before:]; !strings.Contains(lines, c.audited) || c.audited == "" && strings.Contains(lines, "=fail") != (c.refused != "") {
-		t.Errorf("want that the log says %q:\n%s", c.audited, lines)
+		t.Errorf("want %q in the log:\n%s", c.audited, lines)
 	}
 	if len(validated.Warnings) > 0 {
 		t.Errorf("it warns: %q", validated.Warnings)
@@ -144,7 +144,7 @@ func recordedReview(t *testing.T, folder string, update bool) object {
 	return review
 }
 
-// read reads an object, in which WHO is the requester of a review as JSON.
+// read reads an object, and replaces REQUESTER by the requester of a review as JSON.
 func (c seedCase) read(t *testing.T, text string, recorded object) object {
 	t.Helper()
 	if text == "" {
@@ -164,7 +164,7 @@ func (c seedCase) read(t *testing.T, text string, recorded object) object {
 	}
 	annotations, _ := metadata["annotations"].(object)
 	for name, value := range annotations {
-		annotations[name] = strings.ReplaceAll(value.(string), "WHO", string(who))
+		annotations[name] = strings.ReplaceAll(value.(string), "REQUESTER", string(who))
 	}
 	return o
 }
@@ -198,8 +198,8 @@ func (r *running) review(t *testing.T, endpoint string, recorded, object, old ob
 	return said.Response
 }
 
-// seedGateway runs a gateway with policies, whose calls reach the service at a host
-// and an API server that knows the namespaces among the documents.
+// seedGateway runs a gateway with policies. Their calls reach the service at a host and an API
+// server that serves the namespaces among the documents.
 func seedGateway(t *testing.T, host, documents string) *running {
 	t.Helper()
 	d := &env{folder: t.TempDir()}
@@ -283,8 +283,8 @@ func (g *assembly) reachAPI(t *testing.T, texts string) {
 	}
 }
 
-// imageExists is the service that says whether a registry has an image: nginx does
-// exist, in the account 000000000000; of secret it does not say.
+// imageExists is the service that reports whether a registry has an image: nginx exists in the
+// account 000000000000; for secret it fails.
 func imageExists(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ RepositoryName, ImageTag, RegistryID, Region string }
 	text, err := io.ReadAll(r.Body)
@@ -300,7 +300,7 @@ func imageExists(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, `{"exists": %t}`, exists)
 }
 
-// applied returns what the API server stores.
+// applied returns the object that the API server stores.
 func applied(t *testing.T, o object, patch []byte) object {
 	t.Helper()
 	text, err := json.Marshal(o)

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// TestTenantsAtAnEndpoint: a namespace whose registries never answer takes three quarters of
-// the turns, and another one's pods are answered meanwhile.
+// TestTenantsAtAnEndpoint: a namespace with unresponsive registries takes three quarters of the
+// seats, and another one's pods are answered meanwhile.
 func TestTenantsAtAnEndpoint(t *testing.T) {
 	d := newEnv(t)
 	r := d.start(t, "limits: {requests: 16}\n")
@@ -56,11 +56,11 @@ func TestTenantsAtAnEndpoint(t *testing.T) {
 	}
 	all.Wait()
 	if shares.Load() == 0 {
-		t.Error("nobody was told that the namespace has its share")
+		t.Error("no response reports that the namespace has its share")
 	}
 }
 
-// TestA429AtAnEndpoint: the registry is asked once, and everybody is told when to try again.
+// TestA429AtAnEndpoint: the registry is asked once, and each response has the time of the next try.
 func TestA429AtAnEndpoint(t *testing.T) {
 	d := newEnv(t)
 	r := d.start(t, "")

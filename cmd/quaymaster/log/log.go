@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
@@ -31,7 +33,7 @@ const (
 // New is the command with its subcommands.
 func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "log", Short: "Read and check decision logs", Args: cobra.NoArgs,
+		Use: "log", Short: "Read and check decision logs", Args: usage.NoArguments,
 		Long: `Read and check the decision logs that the gateway writes
 (docs/decision-log.md).`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -68,7 +70,7 @@ detects a truncated log.
 
 Exit status: 0 if every chain is intact, 1 if one is broken, else 3 if one could
 not be read; 2 for wrong use.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: usage.Arguments("a decision log", 0),
 		RunE: func(_ *cobra.Command, args []string) error { return v.run(t, args) },
 	}
 	flags := cmd.Flags()
@@ -250,16 +252,28 @@ func logShowCommand(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print the lines of a decision log",
-		Long: `Print the lines of a decision log across its files, compressed ones too, as
-they are: JSON, one a line, for jq. The chain is not checked; quaymaster log
+		Long: `Print all lines of a decision log, including those in compressed files,
+unchanged: JSON, one per line, for jq. The chain is not checked; quaymaster log
 verify does that.
 
   quaymaster log show /var/log/quaymaster --last 20 |
     jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
-		Args: cobra.ExactArgs(1),
+		Args: usage.Arguments("a decision log", 1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			logs, err := logsIn(args[0])
+			switch {
+			case err != nil:
+				return err
+			case len(logs) > 1:
+				return fmt.Errorf("%s has several logs: name one of %s", args[0], strings.Join(logs, ", "))
+			case from == 0:
+				return errors.New("--from 0: the first line has number 1")
+			}
+			if info, err := os.Stat(logs[0]); err == nil && !info.IsDir() {
+				return fmt.Errorf("%s is a file: name its folder", logs[0])
+			}
 			out := bufio.NewWriter(t.Out)
-			err := showLog(out, args[0], from, last)
+			err = showLog(out, logs[0], from, last)
 			return errors.Join(err, out.Flush())
 		},
 	}

@@ -86,13 +86,13 @@ func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 	case f.output != "text" && f.output != "json":
 		return nil, fmt.Errorf("-o %s: want text or json", f.output)
 	case len(f.setup.Mirrors) == 0 && !f.elsewhere():
-		return nil, errors.New("which mapping? give --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
+		return nil, errors.New("no mapping given: set --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
 	case f.check && len(images) > 0:
 		return nil, errors.New("--check is about the mapping as a whole, and takes no image")
 	case f.check && len(f.setup.Policies) > 0, f.offline && len(f.setup.Policies) > 0:
-		return nil, errors.New("--policy asks registries, and --check and --offline ask nobody")
+		return nil, errors.New("--policy asks registries, and --check and --offline send no request")
 	case f.check && f.elsewhere(), f.offline && f.elsewhere():
-		return nil, errors.New("--bundle and --from-cluster bring policies, which ask registries, and --check and --offline ask nobody: give --mirrors")
+		return nil, errors.New("--bundle and --from-cluster bring policies, which ask registries, and --check and --offline send no request: give --mirrors")
 	case !f.check && len(images) == 0:
 		return nil, errors.New("nothing to show: name an image, or --check")
 	}

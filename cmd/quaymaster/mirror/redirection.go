@@ -17,12 +17,12 @@ import (
 // look prepares the evaluation. With policies, it runs the whole evaluation.
 func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mirror.Set, requests []gate.Request) (*redirection.Reporter, error) {
 	if f.setup.Timeout <= 0 {
-		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
+		return nil, fmt.Errorf("--timeout %s must be positive", f.setup.Timeout)
 	}
 	if len(f.setup.Policies) > 0 || f.elsewhere() {
 		return f.judge(ctx, t, requests)
 	}
-	resources, err := setup.LoadResources(f.setup.Resources)
+	resources, err := setup.LoadResources(t, f.setup.Resources)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (s *scanned) text(w io.Writer) error {
 	if counts := s.found.Rules(); len(counts) > 0 {
 		fmt.Fprintln(table, "POLICY\tPASS\tFAIL\tWARN\tERROR\tSKIP\t")
 		for _, c := range counts {
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", report.Escape(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, onlyTold(c.Enforced))
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", report.Escape(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, ifAudited(c.Enforced))
 		}
 		fmt.Fprintln(table)
 	}
@@ -155,19 +155,20 @@ func (s *scanned) text(w io.Writer) error {
 // close writes the number of scanned objects, and the ones that were skipped.
 func (s *scanned) close(b *strings.Builder) {
 	for _, left := range s.left {
-		fmt.Fprintf(b, "not asked: %s: %s\n", report.Escape(left.Policy.ID()), report.Escape(left.Why))
+		fmt.Fprintf(b, "skipped policy %s: %s\n", report.Escape(left.Policy.ID()), report.Escape(left.Why))
 	}
 	for _, refused := range s.summary.Refused {
-		fmt.Fprintf(b, "not looked at: %s: %s\n", refused.Kind, report.Escape(refused.Err.Error()))
+		fmt.Fprintf(b, "not listed: %s: %s\n", refused.Kind, report.Escape(refused.Err.Error()))
 	}
 	if s.summary.Unreadable > 0 {
-		fmt.Fprintf(b, "not looked at: %d objects that cannot be read\n", s.summary.Unreadable)
+		fmt.Fprintf(b, "not evaluated: %s that cannot be read\n", command.Count(s.summary.Unreadable, "object"))
 	}
 	if s.found.LeftOut > 0 {
-		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.found.LeftOut)
+		fmt.Fprintf(b, "%s beyond the bound were left out\n", command.Count(s.found.LeftOut, "finding"))
 	}
-	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies match %d; now %d would be denied, and %d could not be judged\n",
-		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Errors)
+	fmt.Fprintf(b, "%s of %s in %s: policies match %d; now %d would be denied, and %d could not be verified\n",
+		command.Count(s.summary.Objects, "object"), command.Count(s.summary.Kinds, "kind"), s.summary.Duration.Round(time.Millisecond),
+		s.summary.Matched, s.summary.Denied, s.summary.Errors)
 }
 
 func wordOf(answer gate.Result) string {
@@ -177,7 +178,7 @@ func wordOf(answer gate.Result) string {
 	case gate.Error:
 		return "error"
 	}
-	return "told"
+	return "audit"
 }
 
 func placeOf(h *findings.Finding) string {
@@ -195,7 +196,7 @@ func ruleOf(policy, rule string) string {
 	return name + "/" + rule
 }
 
-func onlyTold(enforced bool) string {
+func ifAudited(enforced bool) string {
 	if enforced {
 		return ""
 	}

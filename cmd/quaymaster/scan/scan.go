@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
@@ -93,7 +94,7 @@ func New(t command.Terminal) *cobra.Command {
   helm template . | quaymaster scan -f - --policy policies/
   quaymaster scan --signer cosign.pub --gateway http://localhost:8001
   quaymaster scan --compare --audit-log audit.log`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.compare.compare {
 				return f.runCompare(cmd.Context(), t)
@@ -113,8 +114,8 @@ func New(t command.Terminal) *cobra.Command {
 	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` of namespaces to skip; may be repeated")
 	f.outputs.RegisterFormats(cmd)
 	flags.BoolVar(&f.all, "all", false, "show all findings of workloads, not only the first 50")
-	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
-	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are verified concurrently")
+	flags.Float32Var(&f.qps, "qps", 20, "maximum `requests` per second to the API server")
+	flags.IntVar(&f.perHost, "registry-requests", 16, "maximum `number` of images to verify concurrently")
 	f.setup.RegisterOnline(cmd)
 	timeout := flags.Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "time for one page of 250 objects", scanPageTimeout.String()
@@ -132,10 +133,14 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 	switch {
 	case command.Inputs(f.files) > 1:
 		return errors.New("standard input can be read once: give -f - once")
-	case f.qps <= 0 || f.perHost < 1:
-		return errors.New("--qps and --registry-requests: want more than nothing")
+	case f.qps <= 0:
+		return fmt.Errorf("--qps %g must be positive", f.qps)
+	case f.perHost < 1:
+		return fmt.Errorf("--registry-requests %d must be positive", f.perHost)
 	case f.setup.Timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
+		return fmt.Errorf("--timeout %s must be positive", f.setup.Timeout)
+	case len(f.files) == 0 && cmd.Flags().Changed("namespace"):
+		return errors.New("--namespace is for manifests (-f) without a namespace: a cluster is scanned in all namespaces except those of --exclude-namespace PATTERN")
 	case f.signer.gateway != "" || f.signer.tokenFile != "" || len(f.signer.decisionLogs) > 0 || f.signer.reports:
 		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer and --compare")
 	}
@@ -191,7 +196,7 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	summary, err := scanner.Round(ctx)
 	told.line.Clear()
 	if ctx.Err() != nil {
-		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is said of what was not looked at")
+		fmt.Fprintln(t.Err, "quaymaster: interrupted; the remaining objects were not evaluated")
 		return nil, command.Status(command.ExitError)
 	}
 	if err != nil {
@@ -248,7 +253,7 @@ func onlyNew(active *set.Set) (*set.Set, error) {
 func currentContext(t command.Terminal, kubeconfig string) (string, error) {
 	kubeconfig = t.Kubeconfig(kubeconfig)
 	if kubeconfig == "" {
-		return "", errors.New("what is to be scanned? there is no kubeconfig: name one with --kubeconfig, or manifests with -f FILE")
+		return "", errors.New("no kubeconfig: set --kubeconfig or KUBECONFIG, or scan manifests with -f FILE")
 	}
 	read, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
@@ -306,6 +311,10 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 		}
 		return listing.New(client)
 	}
+	definitions, err := f.setup.Definitions()
+	if err != nil {
+		return nil, err
+	}
 	input := manifest.Flags{Files: f.files, Namespace: f.namespace}
 	requests, err := input.Requests(t, nil)
 	if err != nil {
@@ -315,7 +324,8 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	for i := range requests {
 		objects[i] = requests[i].Object
 	}
-	objects = evaluation.InNamespace(objects, f.namespace, constraint.Known())
+	kinds := slices.Concat(evaluation.Definitions(objects), definitions, constraint.Known())
+	objects = evaluation.InNamespace(objects, f.namespace, kinds)
 	for _, object := range objects {
 		if object.Kind() == "Namespace" {
 			if err := from.Known.Add(object); err != nil {
@@ -323,7 +333,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 			}
 		}
 	}
-	return scan.NewFiles(objects), nil
+	return scan.NewFiles(objects, kinds), nil
 }
 
 // client is the client of the cluster that the flags name.

@@ -67,14 +67,14 @@ func (s *signerUses) Write(w io.Writer, to output.Destination) error {
 // signerSource explains the access to a gateway's inventory. The dashboard listens on loopback
 // unless it requires tokens, and the API server's proxy to Services consumes the token as its
 // own.
-const signerSource = `--signer asks what a gateway remembers: want one of --gateway URL, --decision-log FOLDER and --reports.
-Of a dashboard that listens on loopback, as it does unless dashboard.address is set, in another terminal:
-  kubectl -n quaymaster port-forward pod/$(kubectl -n quaymaster get lease quaymaster -o jsonpath='{.spec.holderIdentity}') 8001
-(the pod that leads is the one that scans) and then --gateway http://127.0.0.1:8001
-Of one at another address: --gateway https://HOST:PORT --gateway-ca FILE --token-file FILE, with a token
-of somebody who may get its path (kubectl create token NAME).
-Where reports are written: --reports, with --context NAME for another than the current cluster.
-Where a decision log is kept: --decision-log with a copy of a replica's folder`
+const signerSource = `--signer needs one source: want one of --gateway URL, --decision-log FOLDER and --reports
+- The dashboard of the leader, which scans, on loopback (dashboard.address is not set). In another terminal:
+    kubectl -n quaymaster port-forward pod/$(kubectl -n quaymaster get lease quaymaster -o jsonpath='{.spec.holderIdentity}') 8001
+  then --gateway http://127.0.0.1:8001
+- The dashboard at another address: --gateway https://HOST:PORT --gateway-ca FILE --token-file FILE, with
+  a token of a user with permission to get its path (kubectl create token NAME)
+- The reports in a cluster: --reports, with --context NAME for another than the current one
+- A decision log: --decision-log with a copy of a replica's folder`
 
 // runSigner lists the images and workloads that depend on a signer.
 func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
@@ -197,9 +197,10 @@ func (s *signerUses) text(w io.Writer) error {
 	}
 	_ = table.Flush() // into memory
 	if s.NotRead > 0 {
-		fmt.Fprintf(&b, "not read: %d reports of the gateway that make no sense\n", s.NotRead)
+		fmt.Fprintf(&b, "not read: %s of the gateway, which cannot be parsed\n", command.Count(s.NotRead, "report"))
 	}
-	fmt.Fprintf(&b, "%d images, %d workloads and %d pods at least stand on %s, %s\n", len(s.Images), workloads, pods, report.Escape(s.Signer), s.source())
+	fmt.Fprintf(&b, "at least %s, %s and %s depend on %s, %s\n", command.Count(len(s.Images), "image"), command.Count(workloads, "workload"),
+		command.Count(pods, "pod"), report.Escape(s.Signer), s.source())
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -207,11 +208,11 @@ func (s *signerUses) text(w io.Writer) error {
 // source names the source of the data.
 func (s *signerUses) source() string {
 	if s.InReports {
-		return "as the reports in the cluster say, which name the first signer that a rule met"
+		return "from the reports in the cluster, which name the first signer that a rule accepted"
 	}
-	source := fmt.Sprintf("as replica %s remembers since %s", report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
+	source := fmt.Sprintf("from the decisions of replica %s since %s", report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
 	if s.About.Scanned.IsZero() {
-		source += "; it has told of no scan yet, so that what came before is missing"
+		source += "; no completed scan yet, so older workloads are missing"
 	}
 	return source
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gateway/audit"
 )
 
@@ -50,7 +51,7 @@ it could not serve.`,
 		Example: `  quaymaster serve
   quaymaster serve --config gateway.yaml
   quaymaster serve --config gateway.yaml --roles scan,report,background`,
-		Args: cobra.NoArgs,
+		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			configuration, err := config.Load(path)
 			if err != nil {

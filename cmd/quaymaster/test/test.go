@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/policy/suite"
 	"github.com/quaymaster/quaymaster/policy/suite/result"
 )
@@ -39,7 +40,7 @@ suite cannot be run, 2 for wrong use.`,
 		Example: `  quaymaster test policies/
   quaymaster test policies/ -t 'policy=require-*,resource=good*'
   quaymaster test policies/ --require-tests -o junit > report.xml`,
-		Args: cobra.MinimumNArgs(1),
+		Args: usage.Arguments("a folder of suites", 0),
 		RunE: func(cmd *cobra.Command, paths []string) error { return f.run(cmd, t, paths) },
 	}
 	flags := cmd.Flags()
@@ -65,6 +66,9 @@ func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) 
 	found, err := suite.Find(paths, f.fileName)
 	if err != nil {
 		return err
+	}
+	if len(found) == 0 && !f.mustExist {
+		t.Warn(fmt.Sprintf("no %s below %s: set --file-name, or --require-tests to fail", f.fileName, strings.Join(paths, ", ")))
 	}
 	report := suite.Run(cmd.Context(), found, suite.Options{Filter: filter})
 	if cmd.Context().Err() != nil {

@@ -43,8 +43,8 @@ Outputs: -o FORMAT writes to standard output, -o FORMAT=PATH to a file; it may b
 given several times. Files are also written if images are denied or nothing could be
 decided. Formats are text, json (docs/record.md), sarif, junit, markdown,
 github (annotations of GitHub Actions), policyreport and openreports; docs/ci.md
-shows examples. Findings name the line of the image in its manifest. vsa are
-SLSA verification summaries, one on a line, signed with --vsa-key (docs/vsa.md).
+shows examples. Findings name the line of the image in its manifest. vsa writes
+SLSA verification summaries, one per line, signed with --vsa-key (docs/vsa.md).
 
 Each image is verified once per run, even if several objects or files use it.
 
@@ -86,6 +86,13 @@ func NewExplain(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE... | -f FILE | --payload FILE",
 		Short: "Explain each step of a verdict",
+		Long: `Explain evaluates images as verify does, and prints each step: the digest, the
+policies that match, their requirements, the evidence for each, and the reasons.
+
+Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
+verified (network, registry, trust), 2 for wrong use.`,
+		Example: `  quaymaster explain --policy policies/ registry.example/app:v1
+  quaymaster explain --key cosign.pub -f deploy/web.yaml`,
 		RunE: func(cmd *cobra.Command, images []string) error {
 			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {
@@ -128,6 +135,11 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if len(q.input.Payloads) > 0 && q.authorities.Given() {
 		return nil, errors.New("--payload: --key, --certificate-... and --notation-cert do not say where the images of a document are; write a policy with evaluation.mode JSON, and leave them out")
 	}
+	definitions, err := q.setup.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	q.input.Definitions = definitions
 	requests, err := q.input.Requests(t, images)
 	if err != nil {
 		return nil, err

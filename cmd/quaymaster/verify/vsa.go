@@ -57,8 +57,15 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *outp
 		}
 		return nil
 	}
-	if _, _, err := f.by(t.Version(), time.Now()).Summaries(nil); err != nil {
-		return fmt.Errorf("-o vsa: --vsa-verifier-id, --vsa-policy-uri: %w", err)
+	if f.verifier == "" {
+		return errors.New("-o vsa: set --vsa-verifier-id, a URI such as https://ci.example/verifier")
+	}
+	by := f.by(t.Version(), time.Now())
+	if _, _, err := (vsa.Verifier{ID: by.ID, Release: by.Release, Time: by.Time}).Summaries(nil); err != nil {
+		return fmt.Errorf("-o vsa: --vsa-verifier-id: %w", err)
+	}
+	if _, _, err := by.Summaries(nil); err != nil {
+		return fmt.Errorf("-o vsa: --vsa-policy-uri: %w", err)
 	}
 	switch {
 	case f.push && f.keyName == "":
@@ -110,7 +117,7 @@ func (f *vsaFlags) by(release string, now time.Time) vsa.Verifier {
 	return vsa.Verifier{ID: f.verifier, Policy: f.policy, Release: release, Time: now}
 }
 
-// writer returns a function that writes the summaries of outcomes, one on a line, and stores
+// writer returns a function that writes the summaries of outcomes, one per line, and stores
 // them if requested. It reports images without a summary on standard error.
 func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, inputs *setup.Flags) func([]gate.Outcome, io.Writer) error {
 	return func(outcomes []gate.Outcome, w io.Writer) error {

@@ -82,7 +82,7 @@ func TestWrite(t *testing.T) {
 	}
 	for _, r := range read.Relationships {
 		if !ids[r.RelatedSpdxElement] {
-			t.Errorf("%+v speaks of nobody", r)
+			t.Errorf("%+v has an unknown element", r)
 		}
 	}
 	again, err := bill.Write(document)

@@ -76,7 +76,7 @@ func TestPush(t *testing.T) {
 		t.Errorf("configuration %s", config)
 	}
 	if tags, err := remote.List(at.Context()); err != nil || len(tags) > 0 {
-		t.Errorf("it is tagged %q (%v) before anybody verified it", tags, err)
+		t.Errorf("it is tagged %q (%v) before it was verified", tags, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func programs(t testing.TB) []compose.Binary {
 
 func description() compose.Description {
 	return compose.Description{
-		Program: "quaymaster", Title: "says ahoy", Version: "v1.2.3", Revision: "0123456789abcdef0123456789abcdef01234567",
+		Program: "quaymaster", Title: "prints ahoy", Version: "v1.2.3", Revision: "0123456789abcdef0123456789abcdef01234567",
 		Created: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC),
 	}
 }
@@ -232,12 +232,12 @@ func TestRuns(t *testing.T) {
 	command := exec.CommandContext(t.Context(), file)
 	command.Env = []string{}
 	if output, err := command.CombinedOutput(); err != nil || string(output) != "ahoy\n" {
-		t.Errorf("it said %q, %v", output, err)
+		t.Errorf("it printed %q, %v", output, err)
 	}
 }
 
-// TestBuilt runs the real program from the layer of the real image, with the image's
-// root and user where this may be done. check.sh hands it what it built.
+// TestBuilt runs the real program from the layer of the real image, with the image's root and user
+// where this may be done. check.sh passes the images it built.
 func TestBuilt(t *testing.T) {
 	folder := os.Getenv("QUAYMASTER_IMAGES")
 	if folder == "" {
@@ -264,7 +264,7 @@ func TestBuilt(t *testing.T) {
 		command.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: compose.Nonroot, Gid: compose.Nonroot}}
 	}
 	if output, err := command.CombinedOutput(); err != nil || !strings.HasPrefix(string(output), "quaymaster v") {
-		t.Errorf("it said %q, %v", output, err)
+		t.Errorf("it printed %q, %v", output, err)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestPush(t *testing.T) {
 	for _, row := range []struct {
 		reason    string
 		referrers bool
-	}{{"with a referrers API", true}, {"without one: under the tag that stands for it", false}} {
+	}{{"with a referrers API", true}, {"without one: under its fallback tag", false}} {
 		t.Run(row.reason, func(t *testing.T) {
 			server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(row.referrers)))
 			defer server.Close()
@@ -52,14 +52,14 @@ func TestPush(t *testing.T) {
 			check(t, err)
 			for _, tag := range tags {
 				if !strings.HasPrefix(tag, "sha256-") {
-					t.Errorf("it is tagged %s before anybody verified it", tag)
+					t.Errorf("it is tagged %s before it was verified", tag)
 				}
 			}
 		})
 	}
 }
 
-// bills wants one bill of materials that refers to a manifest, and speaks of it.
+// bills requires one bill of materials that refers to a manifest, and describes it.
 func bills(t *testing.T, subject name.Digest) {
 	t.Helper()
 	referrers, err := remote.Referrers(subject)
@@ -84,7 +84,7 @@ func bills(t *testing.T, subject name.Digest) {
 	text, err := io.ReadAll(content)
 	check(t, err)
 	if !strings.Contains(string(text), `"name": "quaymaster@`+subject.DigestStr()+`"`) {
-		t.Errorf("the bill of %s speaks of something else:\n%.300s", subject, text)
+		t.Errorf("the bill of %s describes another image:\n%.300s", subject, text)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestPushRefused(t *testing.T) {
 	_, err = layout.Write(nothing, empty.Index)
 	check(t, err)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	log.SetOutput(io.Discard) // of the registry, which says what it refuses there too
+	log.SetOutput(io.Discard) // the registry logs its refusals there too
 	defer log.SetOutput(os.Stderr)
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRefused: what it signs is proved in test/release, by quaymaster.
+// TestRefused: its signatures are verified in test/release, by quaymaster.
 func TestRefused(t *testing.T) {
 	folder := t.TempDir()
 	text, key := filepath.Join(folder, "text"), filepath.Join(folder, "key")
@@ -34,7 +34,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", row.reason, err, row.says)
 		}
 		if err != nil && strings.Contains(err.Error(), "AAAA") {
-			t.Errorf("%s: the key is told: %v", row.reason, err)
+			t.Errorf("%s: the error contains the key: %v", row.reason, err)
 		}
 	}
 	if _, err := open("quay.test/app:v1"); err == nil || !strings.Contains(err.Error(), "want a digest") {

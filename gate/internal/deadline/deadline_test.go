@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 )
 
@@ -55,6 +56,29 @@ func TestMarkedGap(t *testing.T) {
 	}
 	if _, ok := errors.AsType[attest.Gap](Mark(over, context.DeadlineExceeded)); ok {
 		t.Error("another error is a gap")
+	}
+}
+
+// TestMarkedVolume: a search of which the registry answered many requests reached a bound.
+func TestMarkedVolume(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	repository := image.MustParse("registry.example/app").Repository()
+	for steps, want := range map[int64]image.Kind{1: image.Unavailable, MaxAnswered: image.Unavailable, MaxAnswered + 1: image.Bound} {
+		search := fmt.Errorf("search for evidence: %w", &cache.UnfinishedError{Steps: steps, Err: context.DeadlineExceeded})
+		for reason, err := range map[string]error{"a gap": attest.Gap{Repository: repository, Where: "app", Err: search}, "an error": search} {
+			marked := Mark(over, err)
+			gap, isGap := errors.AsType[attest.Gap](marked)
+			if image.KindOf(marked) != want || errors.Is(marked, context.DeadlineExceeded) != (want == image.Unavailable) {
+				t.Errorf("%s after %d answers: %v", reason, steps, marked)
+			}
+			if isGap != (reason == "a gap") || isGap && gap.Repository != repository {
+				t.Errorf("%s after %d answers: a gap %t", reason, steps, isGap)
+			}
+			if Mark(t.Context(), err) != err { //nolint:errorlint // the same value
+				t.Errorf("%s after %d answers: marked with time left", reason, steps)
+			}
+		}
 	}
 }
 

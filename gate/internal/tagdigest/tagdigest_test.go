@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// TestOneDigest: what rules read of a tag is what is verified.
+// TestOneDigest: rules read the digest of a tag that is verified.
 func TestOneDigest(t *testing.T) {
 	tag := image.MustParse("registry.example/app:1")
 	pinned := func(content string) image.Pinned {

@@ -106,8 +106,8 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	exchanged := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(base) }
 	for _, row := range []struct {
 		reason, text string
@@ -124,8 +124,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestAccepted converts the base with one thing exchanged, and finds it in what is
-// written.
+// TestAccepted converts the base with one thing exchanged, and finds it in the
+// output.
 func TestAccepted(t *testing.T) {
 	const log, every = `{pattern: "a.io/*", with: {verifyInTransparencyLog: %}}`, `{pattern: "a.io/*", with: {trustRoot: "*"%}}`
 	with := func(text, value string) string { return strings.Replace(text, "%", value, 1) }

@@ -82,8 +82,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	const signed = `[{"type": "sigstoreSigned", "keyPath": "/etc/pki/one.pub"}]`
 	other := strings.Replace(openshiftBase, "{name: a}", "{name: b}", 1)
 	for _, row := range []struct {
@@ -103,8 +103,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestAccepted converts each base with one thing exchanged, and finds it in what is
-// written.
+// TestAccepted converts each base with one thing exchanged, and finds it in the
+// output.
 func TestAccepted(t *testing.T) {
 	const signed, key = `[{"type": "sigstoreSigned", "keyPath": "/etc/pki/one.pub"}]`, `"keyPath": "/etc/pki/one.pub"`
 	const fulcio = `"rekorPublicKeyPath": "/etc/pki/rekor.pub", "fulcio": {"caData": "${base64:fulcio.pem}", "oidcIssuer": "a", "subjectEmail": "b"}`
@@ -167,7 +167,7 @@ func joined(t *testing.T, names ...string) string {
 	return base64.StdEncoding.EncodeToString(both)
 }
 
-// TestAskedFor has what is carried only if somebody asks for it.
+// TestAskedFor lists the fields that are converted only on request.
 func TestAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string
@@ -176,7 +176,7 @@ func TestAskedFor(t *testing.T) {
 	}{
 		{"a file without a folder", containersBase, convert.Options{DropSignedIdentity: true}, "transports.docker.a.io[0].keyPath: names the file /etc/pki/one.pub: give --root"},
 		{"an identity that is compared by default", containersBase, convert.Options{Files: converttest.Files()}, "transports.docker.a.io[0].signedIdentity: is left out, and so is matchRepoDigestOrExact"},
-		{"an identity that is said", strings.Replace(containersBase, `"keyPath"`, `"signedIdentity": {"type": "matchExact"}, "keyPath"`, 1), convert.Options{Files: converttest.Files()}, `transports.docker.a.io[0].signedIdentity: is "matchExact"`},
+		{"an explicit identity", strings.Replace(containersBase, `"keyPath"`, `"signedIdentity": {"type": "matchExact"}, "keyPath"`, 1), convert.Options{Files: converttest.Files()}, `transports.docker.a.io[0].signedIdentity: is "matchExact"`},
 		{"OpenShift's identity", openshiftBase, convert.Options{}, "spec.policy.signedIdentity"},
 	} {
 		text, err := converttest.Fill(row.text)

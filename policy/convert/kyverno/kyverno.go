@@ -110,7 +110,7 @@ func (c reader) rule(rule rule, template ivp.Policy, at string) {
 		name string
 	}{{rule.Mutate, "mutate"}, {rule.Validate, "validate"}, {rule.Generate, "generate"}} {
 		if len(field.raw) > 0 {
-			c.Refuse(source.Below(at, field.name), "is a rule of another kind", "keep it in a policy of its own: an ImageValidatingPolicy proves images")
+			c.Refuse(source.Below(at, field.name), "has no equivalent", "move this rule to a separate policy: an ImageValidatingPolicy only verifies images")
 		}
 	}
 	if len(rule.VerifyImages) == 0 {

@@ -18,7 +18,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestImages compares patterns with what policy/lang/reference says of them.
+// TestImages compares patterns with the matches of policy/lang/reference.
 func TestImages(t *testing.T) {
 	m := testkit.Must(converttest.NewMatcher())(t)
 	for _, c := range []struct {
@@ -50,8 +50,8 @@ func TestImages(t *testing.T) {
 	} {
 		text := fmt.Sprintf(`{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"p"},"spec":{"rules":[{"name":"r","match":{"resources":{"kinds":["Pod"]}},
 			"verifyImages":[{"imageReferences":%s,"skipImageReferences":%s,"required":false}]}]}}`, c.references, c.skip)
-		if got := testkit.Must(m.Speaks(testkit.Must(converttest.Policies(text, convert.Options{}))(t)[0], c.image))(t); got != c.want {
-			t.Errorf("%s without %s: speaks of %s: %v, want %v", c.references, c.skip, c.image, got, c.want)
+		if got := testkit.Must(m.Matches(testkit.Must(converttest.Policies(text, convert.Options{}))(t)[0], c.image))(t); got != c.want {
+			t.Errorf("%s without %s: matches %s: %v, want %v", c.references, c.skip, c.image, got, c.want)
 		}
 	}
 }

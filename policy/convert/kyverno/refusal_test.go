@@ -28,7 +28,7 @@ func TestRefused(t *testing.T) {
 		{"spec:", "spec:\n  emitWarning: true", "spec.emitWarning"}, {"spec:", "spec:\n  admission: false", "spec.admission"}, {"spec:", "spec:\n  validationFailureAction: Hope", "spec.validationFailureAction"},
 		{"spec:", "spec:\n  failurePolicy: Hope", "spec.failurePolicy"}, {"spec:", "spec:\n  generateExisting: true", "spec.generateExisting: unknown field"},
 		{"    verifyImages:", "    context: [{name: x}]\n    verifyImages:", "spec.rules[0].context"}, {"    verifyImages:", "    preconditions: {all: []}\n    verifyImages:", "spec.rules[0].preconditions"},
-		{"    verifyImages:", "    imageExtractors: {Task: []}\n    verifyImages:", "spec.rules[0].imageExtractors"}, {"    verifyImages:", "    validate: {}\n    verifyImages:", "spec.rules[0].validate: is a rule of another kind"},
+		{"    verifyImages:", "    imageExtractors: {Task: []}\n    verifyImages:", "spec.rules[0].imageExtractors"}, {"    verifyImages:", "    validate: {}\n    verifyImages:", "spec.rules[0].validate: has no equivalent"},
 		{"{kinds: [Pod]}", "{kinds: [Deployment]}", "spec.rules[0].match.any[0].resources.kinds[0]"}, {"{kinds: [Pod]}", "{}", "spec.rules[0].match.any[0].resources.kinds: is missing"},
 		{"{kinds: [Pod]}", "{kinds: [Pod], operations: [DELETE]}", "spec.rules[0].match.any[0].resources.operations[0]"}, {"{kinds: [Pod]}", "{kinds: [Pod], names: [x]}", "spec.rules[0].match.any[0].resources: selects names"},
 		{"{kinds: [Pod]}", "{kinds: [Pod], selector: {matchLabels: {a: 'b*'}}}", "spec.rules[0].match.any[0].resources.selector.matchLabels[a]"},
@@ -140,8 +140,8 @@ func TestRefusedSigners(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	for _, row := range []struct {
 		reason, found, instead string
 		parts                  []string

@@ -50,14 +50,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	if err := converttest.ExpectRefusal(base+"\n---\n"+base, "2 documents"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAskedFor has what is carried only if somebody asks for it.
+// TestAskedFor lists the fields that are converted only on request.
 func TestAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string
@@ -85,8 +85,8 @@ func skipped(n int) string {
 	return out.String()
 }
 
-// TestAccepted converts the base with one thing exchanged, and finds it in what is
-// written.
+// TestAccepted converts the base with one thing exchanged, and finds it in the
+// output.
 func TestAccepted(t *testing.T) {
 	if err := converttest.Accepted(base, []converttest.Exchange{
 		{"", "", "name: notation-a\n"}, {"", "", "name: notation-unmatched\n"}, {"", "", "certs:\n"}, {"", "", "without: tsaCerts"}, {`"a.io/x"`, `"*"`, "name: notation-a\n"}, {`"a.io/x"`, `"*"`, "without: notation-unmatched"},
@@ -151,8 +151,8 @@ func TestPinned(t *testing.T) {
 		{"no value", []string{one}, []string{"x509.subject: CN="}, nil, "at[0]"},
 		{"no name", []string{one}, []string{"x509.subject: =builder"}, nil, "at[0]"},
 		{"no attribute", []string{one}, []string{"x509.subject: CN=builder, O"}, nil, "at[0]"},
-		{"an attribute that nobody compares", []string{one}, []string{"x509.subject: DC=x"}, nil, "at[0]"},
-		{"nothing said", []string{one}, []string{"x509.subject:"}, nil, "at[0]"},
+		{"an attribute that is not compared", []string{one}, []string{"x509.subject: DC=x"}, nil, "at[0]"},
+		{"an empty subject", []string{one}, []string{"x509.subject:"}, nil, "at[0]"},
 	} {
 		c := source.New(source.Options{})
 		got, _ := notation.Pinned(c, row.certs, row.identities, "at")

@@ -161,8 +161,8 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	const parameters = "parameters: {trustPolicies: [{" + inline + "}]}"
 	for _, row := range []struct {
 		reason, base, found, instead string
@@ -195,8 +195,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestAccepted converts each base with one thing exchanged, and finds it in what is
-// written.
+// TestAccepted converts each base with one thing exchanged, and finds it in the
+// output.
 func TestAccepted(t *testing.T) {
 	const one, identity = `["*"]`, "certificateIdentity: a, certificateOIDCIssuer: b"
 	const third = ", {name: x, type: cosign, parameters: {trustPolicies: [{keys: {inline: ${two.pub}}}]}}]\n  policyEnforcer:"
@@ -233,7 +233,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestAskedFor has what is carried only if somebody asks for it.
+// TestAskedFor lists the fields that are converted only on request.
 func TestAskedFor(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string

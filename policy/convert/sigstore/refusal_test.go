@@ -62,15 +62,15 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
-// TestTold tells all that is wrong, and nothing that merely follows from it.
-func TestTold(t *testing.T) {
+// TestAllProblems reports all problems, and none that merely follows from another.
+func TestAllProblems(t *testing.T) {
 	head := base[:strings.Index(base, "spec:")]
 	for _, row := range []struct {
 		reason, text string
 		parts        []string
 	}{
 		{"a document that cannot be read", head + "spec: 1\n", []string{"spec: want an object"}},
-		{"nobody who may sign, and no pods", strings.NewReplacer("[{"+key+"}]", "[]", "spec:", "spec:\n  match: [{version: v1, resource: jobs}]").Replace(base), []string{"spec.authorities: 0 authorities", "spec.match[0]"}},
+		{"no authorities, and no pods", strings.NewReplacer("[{"+key+"}]", "[]", "spec:", "spec:\n  match: [{version: v1, resource: jobs}]").Replace(base), []string{"spec.authorities: 0 authorities", "spec.match[0]"}},
 	} {
 		if err := converttest.ExpectRefusal(row.text, row.parts...); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
@@ -78,8 +78,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestAccepted converts the base with one thing exchanged, and finds it in what is
-// written.
+// TestAccepted converts the base with one thing exchanged, and finds it in the
+// output.
 func TestAccepted(t *testing.T) {
 	const two = "attestations: [{name: x, predicateType: vuln}, {name: z, predicateType: 'https://z'}], "
 	if err := converttest.Accepted(base, []converttest.Exchange{
@@ -113,7 +113,7 @@ func TestGlobs(t *testing.T) {
 		reason      string
 	}{
 		{"a.io/**", "a.io/x/y:1", true, "all below a registry"}, {"a.io/*", "a.io/x/y:1", false, "a star crosses no slash"}, {"a.io/*", "a.io/x:1", true, "one part"}, {"a.io/**", "b.io/a.io/x", false, "not in the middle"},
-		{"nginx", "docker.io/library/nginx:1", true, "the hub's own"}, {"nginx", "a.io/nginx", false, "nobody else's"}, {"docker.io/nginx", "nginx", true, "without library"}, {"docker.io/library/nginx", "nginx", true, "with library"},
+		{"nginx", "docker.io/library/nginx:1", true, "the hub's own"}, {"nginx", "a.io/nginx", false, "not another registry's"}, {"docker.io/nginx", "nginx", true, "without library"}, {"docker.io/library/nginx", "nginx", true, "with library"},
 		{"docker.io/acme/x", "acme/x", true, "the hub's others"}, {"docker.io/library/nginx", "docker.io/other/nginx", false, "another namespace"}, {"acme/x", "docker.io/acme/x:1", true, "the hub by default"}, {"localhost/x", "docker.io/localhost/x", false, "localhost is a registry"},
 		{"a.io/x:*", "a.io/x@" + converttest.Digest, true, "every tag means digests, too"}, {"a.io/x:*", "a.io/x:1", true, "every tag"}, {"a.io/x:v*", "a.io/x:v1", true, "some tags"}, {"a.io/x:v*", "a.io/x:w1", false, "others"}, {"a.io/x:v*", "a.io/x@" + converttest.Digest, false, "a digest has no tag"},
 		{"a.io/x", "a.io/x:1", true, "any tag"}, {"a.io/x", "a.io/x/y", false, "nothing below"}, {"a.io/x", "a.io/xy", false, "nor beside"}, {"a.io/x@" + converttest.Digest, "a.io/x@" + converttest.Digest, true, "a digest"}, {"a.io/x*:*", "a.io/xy:1", true, "a star before every tag"},
@@ -124,7 +124,7 @@ func TestGlobs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", row.glob, err)
 		}
-		if takes, err := m.Speaks(list[0], row.image); err != nil || takes != row.takes {
+		if takes, err := m.Matches(list[0], row.image); err != nil || takes != row.takes {
 			t.Errorf("%s: %s takes %s: %v, want %v: %v", row.reason, row.glob, row.image, takes, row.takes, err)
 		}
 	}

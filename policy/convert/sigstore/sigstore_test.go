@@ -17,8 +17,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestWhichPolicies says which of the policies that were written speak of an image:
-// none where the source admits unseen.
+// TestWhichPolicies checks which of the written policies match an image:
+// none where the source admits unverified images.
 func TestWhichPolicies(t *testing.T) {
 	for file, table := range map[string]map[string][]string{
 		"sigstore.yaml": {

@@ -57,7 +57,7 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := said(p.Targets[:1]); got != "*/*/Pod@team" {
-		t.Errorf("a Policy speaks of %s", got)
+		t.Errorf("a Policy matches %s", got)
 	}
 }
 
@@ -68,14 +68,14 @@ func TestTimeoutAndWarning(t *testing.T) {
 		action policy.Action
 		reason string
 	}{
-		{"", 0, policy.Audit, "nothing is said"},
+		{"", 0, policy.Audit, "no setting"},
 		{"  webhookTimeoutSeconds: 5\n", 5 * time.Second, policy.Audit, "the old field"},
 		{"  webhookTimeoutSeconds: 5\n  webhookConfiguration: {timeoutSeconds: 30}\n", 30 * time.Second, policy.Audit, "the new one wins"},
-		{"  webhookTimeoutSeconds: 5\n  webhookConfiguration: {failurePolicy: Fail}\n", 5 * time.Second, policy.Audit, "the new one says nothing"},
+		{"  webhookTimeoutSeconds: 5\n  webhookConfiguration: {failurePolicy: Fail}\n", 5 * time.Second, policy.Audit, "the new one has no timeout"},
 		{"  webhookTimeoutSeconds: 1\n", time.Second, policy.Audit, "the shortest there is"},
-		{"  emitWarning: true\n", 0, policy.Warn, "who asks is told"},
-		{"  emitWarning: false\n", 0, policy.Audit, "who asks is not told"},
-		{"  emitWarning: true\n  validationFailureAction: Enforce\n", 0, policy.Enforce, "a denial tells anyway"},
+		{"  emitWarning: true\n", 0, policy.Warn, "the requester is warned"},
+		{"  emitWarning: false\n", 0, policy.Audit, "the requester is not warned"},
+		{"  emitWarning: true\n  validationFailureAction: Enforce\n", 0, policy.Enforce, "a denial needs no warning"},
 	} {
 		p := compile(t, nil, "spec:\n", "spec:\n"+c.spec)
 		check := only(t, ruleOf(t, p, "signed"), pod("prod"), "nginx")
@@ -182,7 +182,7 @@ func TestExceptionScope(t *testing.T) {
 	for _, c := range []struct {
 		before, after, namespace string
 		want                     bool
-		unknown                  bool // nobody can tell
+		unknown                  bool // whether it covers the object is indeterminate
 		reason                   string
 	}{
 		{"spec:", "spec:", "prod", true, false, "the object"},
@@ -194,7 +194,7 @@ func TestExceptionScope(t *testing.T) {
 		{"  match:", either("1.0.0"), "prod", true, false, "one of two conditions holds"},
 		{"  match:", either("{{ request.object.metadata.name }}"), "prod", true, false, "one of two conditions holds, and the other compares what has no order"},
 		{"        namespaces: [prod]", "        namespaceSelector: {matchLabels: {a: b}}", "prod", false, false, "the namespace has no such label"},
-		{"    - resources:", "    - subjects: [{kind: User, name: ann}]\n      resources:", "prod", false, false, "nobody asks, and the exception is for a user"},
+		{"    - resources:", "    - subjects: [{kind: User, name: ann}]\n      resources:", "prod", false, false, "no requester, and the exception is for a user"},
 	} {
 		e, err := except(t, c.before, c.after)
 		if err != nil {
@@ -212,6 +212,9 @@ func TestExceptionErrors(t *testing.T) {
 	for _, c := range []struct{ before, after, want, reason string }{
 		{"spec:", "spec:\n  podSecurity: [{controlName: Seccom}]", "spec.podSecurity[0]", "no control"},
 		{"spec:", "spec:\n  podSecurity: []", "spec.podSecurity: is empty, and the exception would cover its rules as a whole", "no control is named"},
+		{"spec:", "spec:\n  podSecurity:", "spec.podSecurity: is null", "controls are not written"},
+		{"  name: legacy\n  namespace: exceptions\nspec:", annotation("quaymaster.dev/images: 'ghcr.io/org/*'") + "\nspec:\n  podSecurity: [{controlName: Host Namespaces}]", "quaymaster.dev/images]: does not confine podSecurity", "controls for images of an annotation"},
+		{"spec:", "spec:\n  conditions: ~", "spec.conditions: is null", "conditions are not written"},
 		{"spec:", "spec:\n  until: 2027", "spec.until: unknown field", "an unknown field"},
 		{"  name: legacy", "  labels: {}", "metadata.name: is empty", "no name"},
 		{"  name: legacy", annotation("quaymaster.dev/expires: 2027"), "metadata: ", "an annotation that is no text"},
@@ -227,7 +230,7 @@ func TestExceptionErrors(t *testing.T) {
 		{"  name: legacy", annotation("quaymaster.dev/image: a"), "did you mean quaymaster.dev/images?", "a misspelt annotation would widen it"},
 		{"  name: legacy", annotation("quaymaster.dev/images: ' , '"), "quaymaster.dev/images]: is empty", "no images"},
 		{"  name: legacy", annotation("quaymaster.dev/images: ghcr.io/org/app"), "can match no image reference", "neither tag nor digest"},
-		{"  name: legacy", annotation("quaymaster.dev/expires: tomorrow"), "is no time", "an end that nobody can read"},
+		{"  name: legacy", annotation("quaymaster.dev/expires: tomorrow"), "is no time", "an end that is no time"},
 		{"spec:", "spec:\n  conditions: {}", "spec.conditions: is empty", "conditions that ask nothing"},
 		{"spec:", "spec:\n  conditions: {all: [{key: request.object.metadata.name, operator: NotEquals, value: web}]}", "spec.conditions: the key \"request.object.metadata.name\" is a text", "a condition that always holds"},
 		{"spec:", "spec:\n  conditions: {all: [{key: \"{{ requst.name || 'x' }}\", operator: NotEquals, value: web}]}", "spec.conditions: a variable reads requst", "a variable of nothing"},
@@ -284,7 +287,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenHead: what is read of a document beside its rules.
+// TestBrokenHead: the fields that are read of a broken document, except its rules.
 func TestBrokenHead(t *testing.T) {
 	why := errors.New("broken")
 	const mebi = 1 << 20
@@ -297,7 +300,7 @@ func TestBrokenHead(t *testing.T) {
 		{"spec:\n", "spec:\n  failurePolicy: Ignore\n", "ClusterPolicy/minimal open", "it fails open"},
 		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: {failurePolicy: Fail}\n", "ClusterPolicy/minimal closed", "the newer field wins"},
 		{"spec:\n", "spec:\n  failurePolicy: Fail\n  webhookConfiguration: {failurePolicy: Ignore}\n", "ClusterPolicy/minimal open", "the newer field wins, the other way"},
-		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: {failurePolicy: ''}\n", "ClusterPolicy/minimal open", "the newer field says nothing"},
+		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: {failurePolicy: ''}\n", "ClusterPolicy/minimal open", "the newer field is empty"},
 		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: {timeoutSeconds: 5}\n", "ClusterPolicy/minimal open", "the newer field is not there"},
 		{"spec:\n", "spec:\n  failurePolicy: Ignore\n  webhookConfiguration: 7\n", "ClusterPolicy/minimal closed", "settings that cannot be read fail closed"},
 		{minimal[strings.Index(minimal, "spec:"):], "spec: {rules: 7}", "ClusterPolicy/minimal closed", "rules that cannot be read"},
@@ -318,9 +321,9 @@ func TestBrokenHead(t *testing.T) {
 	}
 }
 
-// TestBrokenRulesSpeak of what can be read of them, and of pods and their controllers
-// where nothing can.
-func TestBrokenRulesSpeak(t *testing.T) {
+// TestBrokenRulesMatch: a broken rule matches the kinds that can be read of it, else pods
+// and their controllers.
+func TestBrokenRulesMatch(t *testing.T) {
 	const pods = "*/*/Pod */*/Pod/ephemeralcontainers"
 	const controllers = " apps/*/DaemonSet apps/*/Deployment batch/*/Job apps/*/StatefulSet apps/*/ReplicaSet /*/ReplicationController batch/*/CronJob"
 	const match = "      any:\n      - resources:\n          kinds: [Pod]\n"
@@ -333,7 +336,7 @@ func TestBrokenRulesSpeak(t *testing.T) {
 		{match, "      any: [{resources: {kinds: [Task]}}, {resources: {kinds: 7}}]\n", everything, "kinds that cannot be read"},
 		{match, "      any: [{resources: {kinds: [Task]}}]\n      all: 7\n", everything, "a match of which a half can be read"},
 		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: none}", pods, "no controllers are wanted"},
-		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: Knative}", pods + controllers, "nobody knows which controllers are wanted"},
+		{"  name: minimal", "  name: minimal\n  annotations: {pod-policies.kyverno.io/autogen-controllers: Knative}", pods + controllers, "the controllers cannot be read"},
 	} {
 		p := kyverno.Broken([]byte(strings.Replace(minimal, c.before, c.after, 1)), "x", errors.New("broken"))
 		if got := said(p.Targets); got != c.want {
@@ -346,7 +349,7 @@ func TestBrokenRulesSpeak(t *testing.T) {
 func TestABrokenRuleAsksNothing(t *testing.T) {
 	r := kyverno.Broken([]byte(minimal), "x", errors.New("broken")).Rules[0]
 	if patterns, known := r.(policy.Selective).ImagePatterns(); known {
-		t.Errorf("it is held to speak of %v alone", patterns)
+		t.Errorf("it matches %v alone", patterns)
 	}
 	s := pod("prod")
 	equal(t, "a pod that comes", applies(t, r, s), "error: broken")

@@ -7,9 +7,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestATemplatesNamespaceIsNotBelieved has a controller whose template claims
-// another namespace than its own: pods run where their controller is.
-func TestATemplatesNamespaceIsNotBelieved(t *testing.T) {
+// TestNamespaceOfTemplateIsIgnored has a controller with a template for another namespace
+// than its own: pods run in the namespace of their controller.
+func TestNamespaceOfTemplateIsIgnored(t *testing.T) {
 	p := compile(t, nil, "    verifyImages:", `    preconditions:
       all:
       - {key: "{{ request.object.metadata.namespace || 'none' }}", operator: NotEquals, value: exempt}
@@ -60,9 +60,9 @@ func TestPinsNamed(t *testing.T) {
 	const match, pods = "match:\n      any:\n      - resources:\n          kinds: [Pod]", "resources: {kinds: [Pod]}"
 	for _, c := range []struct {
 		reason, now string
-		want        string // kinds in whose objects images are pinned
+		want        string // kinds of the objects in which images are pinned
 	}{
-		{"pods, whose controllers follow", pods, ""},
+		{"pods, and so their controllers", pods, ""},
 		{"a controller", "resources: {kinds: [Deployment]}", "Deployment"},
 		{"controllers by their group", "resources: {kinds: [apps/v1/StatefulSet, batch/*/CronJob]}", "StatefulSet CronJob"},
 		{"pods and a controller", "resources: {kinds: [Pod, Deployment]}", "Deployment"},

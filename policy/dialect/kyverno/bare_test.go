@@ -38,11 +38,11 @@ func TestBareMatch(t *testing.T) {
 		{"any: [{resources: {kinds: [Pod/exec]}}]", "", "prod", "skips", "a subresource that runs nothing"},
 		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "", "prod", "checks", "the namespace"},
 		{"any: [{resources: {kinds: [Pod], namespaces: [test]}}]", "", "prod", "skips", "another namespace"},
-		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "", "", here + "the object's namespace", "a namespace that nobody knows"},
+		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "", "", here + "the object's namespace", "an unknown namespace"},
 		{"any: [{resources: {kinds: [Pod], namespaces: ['*']}}]", "", "", "checks", "any namespace"},
 		{"any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {env: prod}}}}]", "", "prod", "checks", "the namespace's labels"},
 		{"any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {env: test}}}}]", "", "prod", "skips", "other labels of the namespace"},
-		{"any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {env: prod}}}}]", "", "", here + "the object's namespace", "labels of a namespace that nobody knows"},
+		{"any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {env: prod}}}}]", "", "", here + "the object's namespace", "labels of an unknown namespace"},
 		{"any: [{resources: {kinds: [Pod], names: [web]}}]", "", "prod", here + "the object's name", "a name"},
 		{"any: [{resources: {kinds: [Pod], names: ['*']}}]", "", "prod", "checks", "any name"},
 		{"any: [{resources: {kinds: [Pod], annotations: {a: b}}}]", "", "prod", here + "the object's annotations", "an annotation"},
@@ -59,7 +59,7 @@ func TestBareMatch(t *testing.T) {
 		{pods, "any: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]", "prod", "skips", "an exclusion of both"},
 		{pods, "any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]", "prod", "checks", "an exclusion of later containers alone"},
 		{pods, "any: [{resources: {namespaces: [prod]}}]", "prod", "skips", "an excluded namespace"},
-		{pods, "any: [{resources: {namespaces: [prod]}}]", "", here + "the object's namespace", "excluded by a namespace that nobody knows"},
+		{pods, "any: [{resources: {namespaces: [prod]}}]", "", here + "the object's namespace", "excluded by an unknown namespace"},
 		{pods, "any: [{resources: {selector: {matchLabels: {a: b}}}}]", "prod", here + "the object's labels", "excluded by labels"},
 		{pods, "any: [{subjects: [{kind: User, name: ann}]}]", "prod", here + "the requester of the object", "excluded by user"},
 		{"any: [{resources: {kinds: [Pod], names: [web]}}]", "any: [{resources: {namespaces: [prod]}}]", "prod", "skips", "excluded, whatever else it asks"},
@@ -71,13 +71,13 @@ func TestBareMatch(t *testing.T) {
 	}
 }
 
-// TestBareConcernsNobody holds that a rule which names none of the images is left
-// alone, whatever it asks beside.
-func TestBareConcernsNobody(t *testing.T) {
+// TestBareWithoutMatchingImages: a rule that matches none of the images is skipped,
+// whatever else it requires.
+func TestBareWithoutMatchingImages(t *testing.T) {
 	for _, c := range []struct{ images, want, reason string }{
 		{`"docker.io/library/nginx*"`, here + "the object's name", "the rule names the image"},
 		{`"ghcr.io/*"`, "nothing", "the rule names another image"},
-		{`"{{ request.namespace }}.example/*"`, here + "the object's name", "what the rule names depends on a variable"},
+		{`"{{ request.namespace }}.example/*"`, here + "the object's name", "the pattern depends on a variable"},
 	} {
 		text := strings.NewReplacer("kinds: [Pod]", "names: [web]", `["*"]`, "["+c.images+"]").Replace(minimal)
 		p, err := newCompiler(t, nil).Compile([]byte(text), "test.yaml")
@@ -90,7 +90,8 @@ func TestBareConcernsNobody(t *testing.T) {
 	}
 }
 
-// TestBareFindsElsewhere: which images are at places of the rule's own, nobody knows.
+// TestBareFindsElsewhere: the images in fields of the rule's own (imageExtractors) are not
+// known.
 func TestBareFindsElsewhere(t *testing.T) {
 	for _, c := range []struct{ extractors, want, reason string }{
 		{"", "nothing", "the rule names another image"},
@@ -118,12 +119,12 @@ func TestBareReads(t *testing.T) {
 	const keys = "context: [{name: keys, configMap: {name: keys}}]\n    "
 	for _, c := range []struct{ rule, namespace, want, reason string }{
 		{when("{{ request.namespace == 'prod' && 'yes' }}"), "prod", "checks", "the namespace"},
-		{when("{{ request.namespace == 'prod' && 'yes' }}"), "", here + "the object's namespace", "a namespace that nobody knows"},
-		{when("{{ request.object.metadata.namespace == 'prod' && 'yes' }}"), "prod", "checks", "the namespace, as the object says it"},
+		{when("{{ request.namespace == 'prod' && 'yes' }}"), "", here + "the object's namespace", "an unknown namespace"},
+		{when("{{ request.object.metadata.namespace == 'prod' && 'yes' }}"), "prod", "checks", "the namespace, read from the object"},
 		{when("{{ request.object.metadata.namespace == 'prod' && 'yes' }}"), "", here + "the object's namespace", "a namespace that the object does not say"},
 		{when("{{ request.operation != 'DELETE' && 'yes' }}"), "prod", "checks", "the operation"},
 		{when("{{ request.object.kind == 'Pod' && 'yes' }}"), "prod", "checks", "the kind"},
-		{when("{{ request.kind.kind == 'Pod' && 'yes' }}"), "prod", "checks", "the kind, as the request says it"},
+		{when("{{ request.kind.kind == 'Pod' && 'yes' }}"), "prod", "checks", "the kind, read from the request"},
 		{when("{{ request.object.metadata.labels.sign || 'yes' }}"), "prod", here + "request.object.metadata.labels", "a label, with a default"},
 		{when("{{ request.object.metadata.{a: labels}.a || 'yes' }}"), "prod", here + "request.object.metadata.labels", "a label in a hash"},
 		{when("{{ request.object.spec.hostNetwork || 'yes' }}"), "prod", here + "request.object.spec", "the specification"},
@@ -155,7 +156,7 @@ func TestBareReads(t *testing.T) {
 		{from("value: {request: {name: 'yes'}}, jmesPath: request.name"), "prod", "checks", "a variable's own value"},
 		{"imageExtractors: {Pod: [{path: /spec/image}]}", "prod", here + "images at places of its own (imageExtractors)", "images elsewhere"},
 		{"imageExtractors: {Deployment: [{path: /spec/image}]}", "prod", "checks", "images elsewhere, in another kind"},
-		{"context: [{name: found, variable: {jmesPath: request.name}}]", "prod", "checks", "a name, in a variable that nobody reads"},
+		{"context: [{name: found, variable: {jmesPath: request.name}}]", "prod", "checks", "a name, in a variable that is not read"},
 	} {
 		p := compile(t, lookup, "    verifyImages:", "    "+c.rule+"\n    verifyImages:")
 		if got := unknown(applies(t, ruleOf(t, p, "signed"), bare(c.namespace))); got != c.want {
@@ -208,7 +209,7 @@ func TestBareNamespaced(t *testing.T) {
 		t.Errorf("in its namespace: %s", got)
 	}
 	if got := applies(t, ruleOf(t, p, "signed"), bare("")); !strings.HasPrefix(got, here+"the object's namespace") {
-		t.Errorf("nobody knows where: %s", got)
+		t.Errorf("an unknown namespace: %s", got)
 	}
 }
 
@@ -216,7 +217,7 @@ func TestBareBroken(t *testing.T) {
 	for _, c := range []struct{ match, namespace, want, reason string }{
 		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "prod", "error: broken", "its namespace"},
 		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "test", "skips", "another namespace"},
-		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "", "error: broken", "a namespace that nobody knows"},
+		{"any: [{resources: {kinds: [Pod], namespaces: [prod]}}]", "", "error: broken", "an unknown namespace"},
 		{"any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]", "prod", "error: broken", "an update may be meant"},
 		{"any: [{resources: {kinds: [Service]}}]", "prod", "skips", "another kind"},
 	} {
@@ -242,7 +243,7 @@ func TestBareException(t *testing.T) {
 	}{
 		{match, "prod", true, false, "the namespace"},
 		{match, "test", false, false, "another namespace"},
-		{match, "", false, true, "a namespace that nobody knows"},
+		{match, "", false, true, "an unknown namespace"},
 		{strings.Replace(match, "namespaces: [prod]", "names: [web]", 1), "prod", false, true, "a name"},
 		{when("{{ request.namespace == 'prod' && 'yes' }}"), "prod", true, false, "a condition on the namespace"},
 		{when("{{ request.object.metadata.labels.sign || 'yes' }}"), "prod", false, true, "a condition on a label"},

@@ -104,7 +104,7 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 	}
 	var rules []roughRule
 	for _, raw := range spec.Rules {
-		var r roughRule
+		r := roughRule{operations: []string{"CREATE", "UPDATE"}}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(raw, &fields); err != nil {
 			return nil, false
@@ -164,12 +164,12 @@ func (r roughRule) targets(annotations map[string]string, operations []string) [
 	}
 	if match.OfPods(block, match.Block{}) {
 		for _, g := range autogen.Followers(r.name, kinds) {
-			targets = match.JoinTargets(targets, targetsOf(block.ForKinds(g.Kinds)))
+			targets = match.JoinTargets(targets, targetsOf(block.ForKinds(g.Kinds, false)))
 		}
 	}
 	var kept []policy.Target
 	for _, t := range targets {
-		if !policy.Spared(t.Group, t.Kind) {
+		if !policy.IsExemptKind(t.Group, t.Kind) {
 			kept = append(kept, t)
 		}
 	}
@@ -227,7 +227,7 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
 	}
-	if !policy.Spared(s.Group, s.Kind) && match.Speaks(r.targets, s) {
+	if !policy.IsExemptKind(s.Group, s.Kind) && match.MayMatch(r.targets, s) {
 		return policy.RulePlan{}, r.why
 	}
 	return policy.RulePlan{Skip: "the policy is broken, and does not match the object"}, nil
@@ -241,7 +241,7 @@ var _ policy.Validation = (*brokenValidation)(nil)
 // Validate returns why the policy is broken, for objects that it may match.
 func (r *brokenValidation) Validate(_ context.Context, about policy.Case) policy.Validated {
 	s := about.Subject
-	if s.Document || policy.Spared(s.Group, s.Kind) || !match.Speaks(r.targets, s) {
+	if s.Document || policy.IsExemptKind(s.Group, s.Kind) || !match.MayMatch(r.targets, s) {
 		return policy.Validated{}
 	}
 	return policy.Validated{Result: policy.Indeterminate, Action: policy.Enforce, Reasons: []policy.Reason{rule.ReasonOf(r.why)}}

@@ -6,8 +6,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 )
 
-// TestOnlyBackground tells documents of which the gateway denies nothing from those with a
-// rule for admission.
+// TestOnlyBackground distinguishes documents that deny nothing at admission from those with
+// a rule for admission.
 func TestOnlyBackground(t *testing.T) {
 	const (
 		clone = "{name: a, generate: {kind: Secret, clone: {name: a}}}"

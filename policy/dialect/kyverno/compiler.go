@@ -155,8 +155,9 @@ type policyCompiler struct {
 	// asks: some rule is evaluated for objects or images, and enforces: one of them denies.
 	asks, enforces bool
 	// autogen: rules about objects follow from those about pods.
-	autogen bool
-	gate    rule.Gate // nil for none
+	autogen   bool
+	generated []func() error // adds the rules that follow
+	gate      rule.Gate      // nil for none
 }
 
 func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCompiler, error) {
@@ -194,7 +195,7 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 	default:
 		errs = append(errs, field.Fail("metadata.annotations["+platformsAnnotation+"]", "unknown value %q: want index, each or any", wanted))
 	}
-	errs = append(errs, p.settings())
+	errs = append(errs, document.UnknownAnnotations(meta.Annotations, platformsAnnotation, policy.StaleAnnotation), p.settings())
 	return p, errors.Join(errs...)
 }
 
@@ -231,6 +232,9 @@ func (p *policyCompiler) rules() error {
 			err = p.generation(raw, path)
 		}
 		errs = append(errs, err)
+	}
+	for _, add := range p.generated {
+		errs = append(errs, add())
 	}
 	if ofImages > 0 {
 		errs = append(errs, p.onlyForObjects(len(p.doc.Spec.Rules))...)
@@ -303,7 +307,7 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 	p.asks = true
 	compiled.targets = compiled.selection.Match.Targets()
 	compiled.selects = !compiled.coversPods(doc)
-	if err := askable(compiled.targets, path, true); err != nil {
+	if err := checkKinds(compiled.targets, path, true); err != nil {
 		return err
 	}
 	addRule(p.out, compiled)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestContradictions: a policy whose settings keep it from what it asks for does not
-// compile, and its twin does.
+// TestContradictions: a policy with settings that disable it does not compile, and its
+// counterpart does.
 func TestContradictions(t *testing.T) {
 	const head = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec:\n"
 	rule := func(kind, body string) string {
@@ -35,7 +35,7 @@ func TestContradictions(t *testing.T) {
 		{"of a group's", "  background: true\n" + rule("apps/v1/Deployment/scale", denies), "spec.background"},
 		{"a scan of a group's kind", "  background: true\n" + rule("apps/v1/Deployment", denies), ""},
 		{"admission of connections", "  background: false\n" + rule("Pod/exec", denies), ""},
-		{"changes of what is there, without targets", rule("ConfigMap", strings.Replace(labels, "{patch", "{mutateExistingOnPolicyUpdate: true, patch", 1)), "spec.rules[0].mutate.mutateExistingOnPolicyUpdate"},
+		{"changes of existing objects, without targets", rule("ConfigMap", strings.Replace(labels, "{patch", "{mutateExistingOnPolicyUpdate: true, patch", 1)), "spec.rules[0].mutate.mutateExistingOnPolicyUpdate"},
 		{"for the whole policy", "  mutateExistingOnPolicyUpdate: true\n" + rule("ConfigMap", labels), "spec.mutateExistingOnPolicyUpdate"},
 		{"not so", rule("ConfigMap", strings.Replace(labels, "{patch", "{mutateExistingOnPolicyUpdate: false, patch", 1)), ""},
 		{"with targets", "  mutateExistingOnPolicyUpdate: true\n" + rule("ConfigMap", ofTargets), ""},

@@ -36,8 +36,8 @@ KEYS
         - all: [{key: "{{ author }}", operator: NotEquals, value: "{{ request.userInfo.username }}"}]
 `
 
-// TestDecide goes from the document to the decision, with what was proved made
-// up: which keys signed, and what the reviewer says.
+// TestDecide goes from the document to the decision, with made-up verified claims: the keys
+// that signed, and the reviewer's statement.
 func TestDecide(t *testing.T) {
 	keys := []string{read(t, "k1.pem"), read(t, "k2.pem")}
 	tests := []struct {
@@ -48,11 +48,11 @@ func TestDecide(t *testing.T) {
 		code   policy.Code
 		reason string
 	}{
-		{2, []int{0, 1}, "bob", policy.Pass, policy.Verified, "both keys, and somebody else reviewed"},
+		{2, []int{0, 1}, "bob", policy.Pass, policy.Verified, "both keys, and another user reviewed"},
 		{2, []int{0}, "bob", policy.Fail, policy.TooFewSigners, "one of two keys"},
 		{1, []int{1}, "bob", policy.Pass, policy.Verified, "one key is asked for"},
 		{1, nil, "bob", policy.Fail, policy.Unsigned, "no key"},
-		{1, []int{0}, "ann", policy.Fail, policy.ConditionFailed, "reviewed by whoever asks"},
+		{1, []int{0}, "ann", policy.Fail, policy.ConditionFailed, "reviewed by the requester"},
 		{1, []int{0}, "", policy.Fail, policy.NoAttestation, "not reviewed"},
 	}
 	for _, test := range tests {

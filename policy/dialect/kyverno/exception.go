@@ -28,9 +28,7 @@ import (
 
 // Annotations of a PolicyException, for settings without a field in Kyverno.
 const (
-	ownAnnotations = "quaymaster.dev/"
-	// imagesAnnotation are patterns as in imageReferences, between commas or
-	// lines: the exception is for these images alone.
+	// imagesAnnotation are patterns as in imageReferences, between commas or lines: the exception is for these images alone.
 	imagesAnnotation = "quaymaster.dev/images"
 	// expiresAnnotation is when it ends (RFC 3339).
 	expiresAnnotation = "quaymaster.dev/expires"
@@ -97,11 +95,11 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	if meta.Name == "" {
 		errs = append(errs, field.Fail("metadata.name", "is empty"))
 	}
+	out.PodSecurity, err = exemptions(d.Spec.PodSecurity)
+	errs = append(errs, err, field.RefuseNull(data, "conditions", "podSecurity"))
 	out.Rules, err = compileExcepted(d.Spec.Exceptions)
 	errs = append(errs, err, exceptionAnnotations(out, meta.Annotations))
 	out.Scope, err = c.compileScope(&d)
-	errs = append(errs, err)
-	out.PodSecurity, err = exemptions(d.Spec.PodSecurity)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -153,11 +151,11 @@ func compileExcepted(list []exceptedRules) ([]policy.ExceptedRule, error) {
 // exceptionAnnotations reads the project's annotations and refuses misspelt ones: the exception
 // would be wider than its author intended.
 func exceptionAnnotations(out *policy.Exception, annotations map[string]string) error {
-	var errs []error
+	errs := []error{document.UnknownAnnotations(annotations, imagesAnnotation, expiresAnnotation, reasonAnnotation)}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		value, path := annotations[key], "metadata.annotations["+key+"]"
-		switch {
-		case key == imagesAnnotation:
+		switch key {
+		case imagesAnnotation:
 			for text := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == '\n' }) {
 				text = strings.TrimSpace(text)
 				if text == "" {
@@ -167,26 +165,22 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 				errs = append(errs, err)
 				out.Images = append(out.Images, pattern)
 			}
-			if len(out.Images) == 0 {
+			switch {
+			case len(out.Images) == 0:
 				errs = append(errs, field.Fail(path, "is empty: name images, or leave the annotation out"))
-			}
-			if len(out.Images) > maxEntries {
+			case len(out.Images) > maxEntries:
 				errs = append(errs, field.Fail(path, "the number of images %w of %d", jmespath.ErrTooLarge, maxEntries))
+			case len(out.PodSecurity) > 0:
+				errs = append(errs, field.Fail(path, "does not confine podSecurity: write the images of each control in spec.podSecurity"))
 			}
-		case key == expiresAnnotation:
+		case expiresAnnotation:
 			var err error
 			out.Expires, err = time.Parse(time.RFC3339, strings.TrimSpace(value))
 			if err != nil || out.Expires.IsZero() {
 				errs = append(errs, field.Fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", value))
 			}
-		case key == reasonAnnotation:
+		case reasonAnnotation:
 			out.Reason = strings.TrimSpace(value)
-		case strings.HasPrefix(key, ownAnnotations):
-			hint := ""
-			if known := document.Nearest(key, []string{imagesAnnotation, expiresAnnotation, reasonAnnotation}); known != "" {
-				hint = ": did you mean " + known + "?"
-			}
-			errs = append(errs, field.Fail(path, "unknown annotation%s", hint))
 		}
 	}
 	return errors.Join(errs...)

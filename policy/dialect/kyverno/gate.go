@@ -40,7 +40,7 @@ func (p *policyCompiler) compileGate() (rule.Gate, error) {
 	if err != nil {
 		return nil, field.Below(matchConditions, err)
 	}
-	conditions, err := kyvernocel.CompileConditions(scope, docs, matchConditions)
+	conditions, err := kyvernocel.CompileWebhookConditions(scope, docs, matchConditions)
 	return &gate{scope: scope, conditions: conditions}, err
 }
 

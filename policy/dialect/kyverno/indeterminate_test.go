@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 )
 
-// TestIndeterminateExclude: an exclusion that depends on what is not known takes no rule
-// away: a pass stays a pass, and a failure is indeterminate and names what is missing.
+// TestIndeterminateExclude: an indeterminate exclusion removes no rule: a pass stays a
+// pass, and a failure is indeterminate and names the missing value.
 func TestIndeterminateExclude(t *testing.T) {
 	const deny = "validate: {message: denied, deny: {conditions: {all: [{key: '{{ request.object.bad }}', operator: Equals, value: true}]}}}}"
 	object := func(s *policy.Subject, kind string, bad bool) *policy.Subject {
@@ -93,7 +93,7 @@ func TestBrokenSelection(t *testing.T) {
 }
 
 // TestOneInDoubt: under applyRules One a rule that passes ends its policy only where it is
-// certain that it applies; else the author of the object would choose the policy's rule.
+// certain that it applies, and to the whole object; else the author of the object would choose the policy's rule.
 func TestOneInDoubt(t *testing.T) {
 	const (
 		pods  = "match: {any: [{resources: {kinds: [Pod]}}]}"
@@ -109,6 +109,9 @@ func TestOneInDoubt(t *testing.T) {
 	for _, c := range []struct{ reason, rule, spec, want string }{
 		{"certain", pods + ", " + holds, "{}", "a=pass"},
 		{"certain, and fails", pods + ", validate: {pattern: {kind: Node}}", "{}", "a=fail"},
+		{"a pattern that skips a part", pods + ", validate: {pattern: {spec: {=(a): {(b): 1, c: 2}, =(d): 3}}}", "{a: {b: 0}}", "a=pass b=fail"},
+		{"a pattern that skips no part", pods + ", validate: {pattern: {spec: {=(a): {(b): 1, c: 2}, =(d): 3}}}", "{a: {b: 1, c: 2}}", "a=pass"},
+		{"a pattern that skips a part of an element", pods + ", validate: {foreach: [{list: request.object.spec.list, pattern: {=(a): {(b): 1, c: 2}, =(d): 3}}]}", "{list: [{a: {b: 0}}]}", "a=pass b=fail"},
 		{"preconditions that hold", pods + ", preconditions: {" + object + "}, " + holds, "{size: 9}", "a=pass"},
 		{"preconditions in doubt", pods + ", preconditions: {" + object + "}, " + holds, "{size: many}", "a=pass b=fail"},
 		{"preconditions in doubt, and fails", pods + ", preconditions: {" + object + "}, validate: {deny: {}}", "{size: many}", "a=indeterminate b=fail"},

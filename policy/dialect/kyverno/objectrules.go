@@ -2,7 +2,6 @@ package kyverno
 
 import (
 	"encoding/json"
-	"errors"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/autogen"
@@ -27,19 +26,18 @@ func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := askable(compiled.Targets(), path, !p.out.OnlyScanned); err != nil {
+	if err := checkKinds(compiled.Targets(), path, !p.out.OnlyScanned); err != nil {
 		return err
 	}
 	p.addValidation(compiled)
-	followers, err := p.followers(raw, path)
-	for _, f := range followers {
+	return p.follow(raw, path, func(f follower) error {
 		options.Rule.Kinds, options.Template, options.Original = f.Kinds, f.Template, raw
-		follower, problem := validate.Compile(options, f.raw, path)
-		if err = errors.Join(err, problem); problem == nil {
+		follower, err := validate.Compile(options, f.raw, path)
+		if err == nil {
 			p.addValidation(follower)
 		}
-	}
-	return err
+		return err
+	})
 }
 
 func (p *policyCompiler) addValidation(r *validate.Rule) {
@@ -56,19 +54,18 @@ func (p *policyCompiler) mutation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := askable(compiled.Targets(), path, true); err != nil {
+	if err := checkKinds(compiled.Targets(), path, true); err != nil {
 		return err
 	}
 	p.addMutation(compiled)
-	followers, err := p.followers(raw, path)
-	for _, f := range followers {
+	return p.follow(raw, path, func(f follower) error {
 		options.Kinds = f.Kinds
-		follower, problem := mutate.Compile(options, f.raw, path)
-		if err = errors.Join(err, problem); problem == nil {
+		follower, err := mutate.Compile(options, f.raw, path)
+		if err == nil {
 			p.addMutation(follower)
 		}
-	}
-	return err
+		return err
+	})
 }
 
 func (p *policyCompiler) addMutation(r *mutate.Rule) {
@@ -83,29 +80,29 @@ type follower struct {
 	raw json.RawMessage
 }
 
-// followers returns the rules that follow from one about pods.
-func (p *policyCompiler) followers(raw json.RawMessage, path string) ([]follower, error) {
+// follow notes the rules that follow from one about pods. Add compiles each of them after all
+// rules of the policy as they are written, as in Kyverno: the order decides under applyRules One.
+func (p *policyCompiler) follow(raw json.RawMessage, path string, add func(follower) error) error {
 	if !p.autogen {
-		return nil, nil
+		return nil
 	}
 	speaks, err := autogen.AboutPods(raw)
 	if err != nil || !speaks {
-		return nil, err
+		return err
 	}
 	var written map[string]any
 	if err := json.Unmarshal(raw, &written); err != nil {
-		return nil, field.Fail(path, "%w", document.Readable(err))
+		return field.Fail(path, "%w", document.Readable(err))
 	}
 	name, _ := written["name"].(string)
-	var list []follower
 	for _, g := range autogen.Followers(name, p.controllers) {
 		text, err := json.Marshal(autogen.Rewrite(written, g))
 		if err != nil {
-			return nil, field.Below(path, err)
+			return field.Below(path, err)
 		}
-		list = append(list, follower{Follower: g, raw: text})
+		p.generated = append(p.generated, func() error { return add(follower{Follower: g, raw: text}) })
 	}
-	return list, nil
+	return nil
 }
 
 // addTargets adds the targets of an object rule, in the policy's namespace alone if it has one.
@@ -154,7 +151,7 @@ func (p *policyCompiler) generation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := askable(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
+	if err := checkKinds(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
 		return err
 	}
 	p.out.Generations = append(p.out.Generations, compiled)
@@ -174,7 +171,7 @@ func (p *policyCompiler) alteration(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := askable(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
+	if err := checkKinds(compiled.Targets(), path, compiled.NeedsRequester()); err != nil {
 		return err
 	}
 	p.out.Alterations = append(p.out.Alterations, compiled)

@@ -34,7 +34,7 @@ func subjectFrom(t *testing.T, text string) *policy.Subject {
 	return subjectOf(object)
 }
 
-// results says what became of each rule that speaks of a subject: name=result.
+// results returns the result of each rule that matches a subject: name=result.
 func results(t *testing.T, p *policy.Policy, s *policy.Subject) string {
 	t.Helper()
 	find := func([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
@@ -138,7 +138,7 @@ func TestWhichRulesFollow(t *testing.T) {
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {namespaces: [a]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "excluded by namespace"},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r", "another kind is excluded"},
 		{pods + ", {name: s, match: {any: [{resources: {kinds: [Pod], names: [a]}}]}" + body, "", "r s", "another rule is by name"},
-		{pods + ", {name: s, match: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r autogen-r autogen-cronjob-r s", "another rule is about another kind"},
+		{pods + ", {name: s, match: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r s autogen-r autogen-cronjob-r", "another rule is about another kind"},
 		{pods + ", {name: m, match: {any: [{resources: {kinds: [Service]}}]}, mutate: {patchesJson6902: '[{op: remove, path: /a}]'}}", "", "r", "another rule patches by pointers"},
 	} {
 		annotations := []string{}
@@ -161,6 +161,28 @@ func TestApplyRules(t *testing.T) {
 	pod := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
 	equal(t, "All", results(t, about(t, nil, rules, ""), pod), "a=skip b=pass c=fail")
 	equal(t, "One", results(t, about(t, nil, rules, "applyRules: One, "), pod), "a=skip b=pass")
+	const audited = "{name: a, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {failureAction: Audit, pattern: {kind: Pod}}}," +
+		"{name: b, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {failureAction: Enforce, deny: {}}}"
+	equal(t, "One, after a rule under audit", results(t, about(t, nil, audited, "applyRules: One, "), pod), "a=pass b=fail")
+}
+
+// TestOrderOfFollowingRules: those that follow from rules about pods come after all that are
+// written, as in Kyverno.
+func TestOrderOfFollowingRules(t *testing.T) {
+	const (
+		pods        = "match: {any: [{resources: {kinds: [Pod]}}]}"
+		deployments = "match: {any: [{resources: {kinds: [Deployment]}}]}"
+	)
+	deployment := subjectFrom(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: b}, spec: {replicas: 9, template: {spec: {containers: [{name: a, image: good/a}]}}}}")
+	for _, c := range []struct{ reason, rules, want string }{
+		{"the written rule decides", "{name: a, " + pods + ", validate: {pattern: {spec: {containers: [{image: 'good/*'}]}}}}, {name: b, " + deployments + ", validate: {deny: {}}}", "b=fail"},
+		{"also if it is met", "{name: a, " + pods + ", validate: {deny: {}}}, {name: b, " + deployments + ", validate: {pattern: {spec: {replicas: 9}}}}", "b=pass"},
+		{"the following one, where there is no other", "{name: a, " + pods + ", validate: {pattern: {spec: {containers: [{image: 'bad/*'}]}}}}", "autogen-a=fail"},
+	} {
+		equal(t, c.reason, results(t, about(t, nil, c.rules, "applyRules: One, "), deployment), c.want)
+	}
+	all := "{name: a, " + pods + ", validate: {deny: {}}}, {name: b, " + deployments + ", validate: {deny: {}}}"
+	equal(t, "all of them", results(t, about(t, nil, all, ""), deployment), "b=fail autogen-a=fail")
 }
 
 // TestSettings of a policy that rules about objects honour.
@@ -170,8 +192,8 @@ func TestSettings(t *testing.T) {
 	asked := *pod
 	asked.User = policy.User{Name: "ann"}
 	background := about(t, nil, rules, "admission: false, ")
-	equal(t, "admission: false, when somebody asks", results(t, background, &asked), "")
-	equal(t, "admission: false, when nobody does", results(t, background, pod), "r=fail")
+	equal(t, "admission: false, with a requester", results(t, background, &asked), "")
+	equal(t, "admission: false, without a requester", results(t, background, pod), "r=fail")
 	gated := about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: \"request.userInfo.username != 'ann'\"}]}, ")
 	equal(t, "a matchCondition that does not hold", results(t, gated, &asked), "")
 	asked.User.Name = "bob"
@@ -190,7 +212,8 @@ func TestSettings(t *testing.T) {
 	// A condition is about the objects of every rule, those of pods' controllers included.
 	about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: '!has(object.spec.replicas) || object.spec.hostNetwork'}]}, ")
 	for _, bad := range []string{
-		"webhookConfiguration: {matchConditions: [{name: a, expression: '1'}]}, ", "webhookConfiguration: {matchConditions: [{nam: a}]}, ", "schemaValidation: 7, ",
+		"webhookConfiguration: {matchConditions: [{name: a, expression: '1'}]}, ", "webhookConfiguration: {matchConditions: [{nam: a}]}, ",
+		"webhookConfiguration: {matchConditions: [{name: a b, expression: 'true'}]}, ", "schemaValidation: 7, ",
 		"webhookConfiguration: {matchConditions: [{name: a, expression: 'has(object.spec.hostNetwrok)'}]}, ",
 		"webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}, {name: b, expression: \"'hostNetwrok' in oldObject.spec\"}]}, ",
 	} {
@@ -250,8 +273,8 @@ func TestExceptionsOfObjectRules(t *testing.T) {
 	}
 }
 
-// TestBrokenObjectRules: a rule that cannot be read is indeterminate for what it names, and
-// the document's other rules with it.
+// TestBrokenObjectRules: a rule that cannot be read is indeterminate for the objects that
+// it names, and so are the document's other rules.
 func TestBrokenObjectRules(t *testing.T) {
 	for _, c := range []struct {
 		rule, kind string
@@ -380,7 +403,7 @@ func TestConditionsOfRequests(t *testing.T) {
 	}
 }
 
-// TestBrokenValidation: the rule itself, asked about what it does not speak of.
+// TestBrokenValidation: a broken rule is indeterminate for the kinds that it names alone.
 func TestBrokenValidation(t *testing.T) {
 	for _, c := range []struct {
 		kinds, kind string
@@ -388,7 +411,7 @@ func TestBrokenValidation(t *testing.T) {
 		want        policy.Result
 		reason      string
 	}{
-		{"Service", "Service", false, policy.Indeterminate, "what it names"},
+		{"Service", "Service", false, policy.Indeterminate, "a kind that it names"},
 		{"Service", "ConfigMap", false, "", "another kind"},
 		{"Service", "Service", true, "", "a document beside objects"},
 		{"'*'", "Service", false, policy.Indeterminate, "every kind"},
@@ -409,8 +432,8 @@ func TestRulesAboutOtherObjects(t *testing.T) {
 	p := about(t, nil, "{name: g, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.metadata.name}}', data: {data: {a: b}}}},"+
 		"{name: m, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: b}}}}}", "")
 	equal(t, "rules", []int{len(p.Rules), len(p.Validations), len(p.Mutations), len(p.Generations), len(p.Alterations)}, []int{0, 0, 0, 1, 1})
-	equal(t, "nobody is asked, so that nothing is audited", p.AuditOnly, false)
-	equal(t, "who made the trigger is read by none", said(p.Targets), "")
+	equal(t, "no rule evaluates requests: not audit-only", p.AuditOnly, false)
+	equal(t, "no rule reads the trigger's requester", said(p.Targets), "")
 }
 
 const (
@@ -418,8 +441,8 @@ const (
 	alters    = "{name: m, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {targets: [{apiVersion: v1, kind: Secret, name: a, namespace: b}], patchStrategicMerge: {metadata: {labels: {a: '%s'}}}}}"
 )
 
-// TestWhoMadeTheTrigger: rules that read it have to be told when it is made.
-func TestWhoMadeTheTrigger(t *testing.T) {
+// TestRequesterOfTrigger: rules that read the requester have the trigger as a target.
+func TestRequesterOfTrigger(t *testing.T) {
 	for _, c := range []struct{ rule, value, want, reason string }{
 		{generates, "x", "", "it makes the same for everybody"},
 		{generates, "{{request.userInfo.username}}", "*/*/Namespace", "it makes something with the user's name"},
@@ -436,7 +459,8 @@ func TestWhoMadeTheTrigger(t *testing.T) {
 	}
 }
 
-// TestSettingsOfOtherObjects: what spec says for rules that say nothing.
+// TestSettingsOfOtherObjects: settings of spec apply to rules without settings of their
+// own.
 func TestSettingsOfOtherObjects(t *testing.T) {
 	for _, c := range []struct {
 		spec                             string
@@ -474,8 +498,8 @@ func TestErrorsOfOtherObjects(t *testing.T) {
 		{alters, "", "", "a rule with targets"},
 		{strings.Replace(generates, "{name: g,", "{name: g, colour: red,", 1), "", "colour: unknown field", "an unknown field"},
 		{strings.Replace(alters, "{name: m,", "{name: m, colour: red,", 1), "", "colour: unknown field", "an unknown field beside targets"},
-		{strings.Replace(generates, "kind: ConfigMap", "kind: ''", 1), "", "generate", "what to make is not said"},
-		{strings.Replace(alters, "kind: Secret", "kind: ''", 1), "", "targets", "what to change is not said"},
+		{strings.Replace(generates, "kind: ConfigMap", "kind: ''", 1), "", "generate", "no object to generate"},
+		{strings.Replace(alters, "kind: Secret", "kind: ''", 1), "", "targets", "no object to change"},
 		{generates, "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}, ", "not supported", "a condition on requests"},
 		{alters, "webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}]}, ", "not supported", "a condition on requests, beside targets"},
 	} {
@@ -487,9 +511,9 @@ func TestErrorsOfOtherObjects(t *testing.T) {
 	}
 }
 
-// TestARuleSpeaksOfWhatWasBefore: nobody slips out of a rule by the very change that it
-// is about.
-func TestARuleSpeaksOfWhatWasBefore(t *testing.T) {
+// TestARuleMatchesTheOldObject: an update cannot remove an object from a rule that denies
+// updates.
+func TestARuleMatchesTheOldObject(t *testing.T) {
 	p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {locked: 'yes'}}}}]}, validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}}}}", "")
 	const locked, open = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {locked: 'yes'}}}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
 	for _, c := range []struct{ before, after, want string }{{locked, open, "r=fail"}, {open, locked, "r=fail"}, {open, open, ""}} {
@@ -509,8 +533,8 @@ func TestIgnoredFieldsAreFew(t *testing.T) {
 	}
 }
 
-// TestSubresources: a rule names the object, and what is sent to its subresource is
-// something else.
+// TestSubresources: a rule names the object, and the body of its subresource has another
+// kind.
 func TestSubresources(t *testing.T) {
 	for _, c := range []struct {
 		kinds, group, version, kind, subresource string

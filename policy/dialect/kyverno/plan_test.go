@@ -25,7 +25,7 @@ func compile(t *testing.T, lookup configMaps, before, after string) *policy.Poli
 	return p
 }
 
-// applies says what a rule does with a subject: "checks", "skips", or an error.
+// applies returns the effect of a rule on a subject: "checks", "skips", or an error.
 func applies(t *testing.T, r policy.Rule, s *policy.Subject) string {
 	t.Helper()
 	plan, err := r.Plan(t.Context(), s, []policy.Image{container("nginx")})
@@ -97,19 +97,19 @@ func TestMatch(t *testing.T) {
 		{"resources: {annotations: {a: b}}", nil, "skips", "no annotation"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceLabels = map[string]string{"env": "prod"} }, "checks", "a label of the namespace"},
 		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", nil, "skips", "no label of the namespace"},
-		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "indeterminate: the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE", "nobody knows"},
-		{"resources: {kinds: [Service], namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "skips", "nobody needs to"},
+		{"resources: {namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "indeterminate: the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE", "unknown labels"},
+		{"resources: {kinds: [Service], namespaceSelector: {matchLabels: {env: prod}}}", func(s *policy.Subject) { s.NamespaceKnown = false }, "skips", "the labels are not needed"},
 		{"subjects: [{kind: User, name: 'a*'}]", func(s *policy.Subject) { s.User = user("ann") }, "checks", "the user"},
 		{"subjects: [{kind: User, name: bob}]", func(s *policy.Subject) { s.User = user("ann") }, "skips", "another user"},
 		{"subjects: [{kind: Group, name: dev}]", func(s *policy.Subject) { s.User = user("ann", "ops", "dev") }, "checks", "a group"},
 		{"subjects: [{kind: ServiceAccount, namespace: ci, name: '*'}]", func(s *policy.Subject) { s.User = user("system:serviceaccount:ci:bot") }, "checks", "a service account"},
 		{"subjects: [{kind: ServiceAccount, namespace: ci, name: '*'}]", func(s *policy.Subject) { s.User = user("system:serviceaccount:ci2:bot") }, "skips", "of another namespace"},
-		{"subjects: [{kind: User, name: bob}]", nil, "checks", "nobody asks, as in a file"},
+		{"subjects: [{kind: User, name: bob}]", nil, "checks", "no requester, as in a file"},
 		{"roles: ['team:*']", func(s *policy.Subject) { s.User = ann }, "checks", "a role"},
 		{"roles: ['other:*']", func(s *policy.Subject) { s.User = ann }, "skips", "another role"},
 		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = ann }, "checks", "a cluster role"},
 		{"clusterRoles: [admin]", func(s *policy.Subject) { s.User = ann }, "skips", "another cluster role"},
-		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = user("ann") }, "indeterminate: the rule selects by the user's roles, and they are not known", "nobody looked"},
+		{"clusterRoles: [view]", func(s *policy.Subject) { s.User = user("ann") }, "indeterminate: the rule selects by the user's roles, and they are not known", "unknown roles"},
 		{"resources: {kinds: [Pod]}", func(s *policy.Subject) { s.Operation = "DELETE" }, "skips", "nothing will run"},
 	}
 	for _, test := range tests {
@@ -138,7 +138,7 @@ func TestExclude(t *testing.T) {
 		{"resources: {kinds: [Pod]}", "{any: [{resources: {namespaces: [test]}}, {resources: {names: [web]}}]}", policy.User{}, "skips", "one of any"},
 		{"resources: {kinds: [Pod]}", "{all: [{resources: {namespaces: [test]}}, {resources: {names: [web]}}]}", policy.User{}, "checks", "not each of all"},
 		{"resources: {kinds: [Pod]}", "{subjects: [{kind: User, name: ann}]}", policy.User{Name: "ann"}, "skips", "an exception for a user"},
-		{"resources: {kinds: [Pod]}", "{subjects: [{kind: User, name: ann}]}", policy.User{}, "checks", "which holds for nobody else"},
+		{"resources: {kinds: [Pod]}", "{subjects: [{kind: User, name: ann}]}", policy.User{}, "checks", "which holds for no other user"},
 		{"resources: {kinds: [Pod]}", "{resources: {namespaces: [prod-eu]}, subjects: [{kind: User, name: bob}]}", policy.User{Name: "ann"}, "checks", "both must match"},
 	}
 	for _, test := range tests {
@@ -180,7 +180,7 @@ func TestReferences(t *testing.T) {
 		{"ghcr.io/org/app", "ghcr.io/org/app/side:v1", false, "and of none below it"},
 		{"nginx", "docker.io/library/nginx:1", true, "a short name without tag"},
 		{"nginx", "ghcr.io/nginx:1", false, "which means Docker Hub"},
-		{"*.example.com/app", "eu.example.com/app:v1", true, "a wildcard in the host stands for no tag"},
+		{"*.example.com/app", "eu.example.com/app:v1", true, "a wildcard in the host matches no tag"},
 		{"*.example.com/app", "eu.example.com/app2:v1", false, "another repository"},
 		{"*.Example.com/*", "reg.example.com/app:v1", true, "hosts have no case, with a wildcard either"},
 		{"*.Example.com/*", "reg.example.org/app:v1", false, "another host"},
@@ -209,7 +209,7 @@ func TestSkipImageReferences(t *testing.T) {
 		{"ghcr.io/org/*", "ghcr.io/org/app" + digest, true, "whatever it is called by"},
 		{"ghcr.io/org/*", "ghcr.io/other/app:v1", false, "another is not"},
 		{"*:debug", "ghcr.io/org/app:debug", true, "the tag is exempt"},
-		{"*:debug", "ghcr.io/org/app:debug" + digest, false, "a tag beside a digest says nothing"},
+		{"*:debug", "ghcr.io/org/app:debug" + digest, false, "a tag next to a digest does not match"},
 		{"index.docker.io/org/*", "org/app", true, "names are normal"},
 		{"org/*", "org/app", false, "no short patterns: they would exempt more than they say"},
 	} {
@@ -384,7 +384,7 @@ func TestImagesThatAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestImagePatterns: of which images a rule speaks, as far as it can be told without an
+// TestImagePatterns: the images that a rule matches, as far as they are known without an
 // object.
 func TestImagePatterns(t *testing.T) {
 	for _, test := range []struct {
@@ -466,7 +466,7 @@ func TestContextVariables(t *testing.T) {
 		{"{name: a, variable: {jmesPath: request.object.metadata.labels.team, default: none}}", "{{ a }}", "none", "a default"},
 		{"{name: a, variable: {value: owner}}, {name: b, variable: {jmesPath: 'request.object.metadata.labels.{{ a }}'}}", "{{ b }}", "ann", "one in another"},
 		{"{name: a, variable: {value: x}}", "{{ request.operation }}/{{ request.kind.kind }}/{{ request.namespace }}", "CREATE/Pod/team", "the request"},
-		{"{name: a, variable: {value: x}}", "{{ request.userInfo.username }}/{{ serviceAccountName }}/{{ serviceAccountNamespace }}", "system:serviceaccount:ci:bot/bot/ci", "who asks"},
+		{"{name: a, variable: {value: x}}", "{{ request.userInfo.username }}/{{ serviceAccountName }}/{{ serviceAccountNamespace }}", "system:serviceaccount:ci:bot/bot/ci", "the requester"},
 		{"{name: a, variable: {value: x}}", "{{ images.containers.web.registry }}|{{ images.containers.web.path }}|{{ images.containers.web.name }}|{{ images.containers.web.tag }}", "docker.io|org/app|app|v1", "the image"},
 		{"{name: a, variable: {value: x}}", "{{ images.containers.web.reference }}", "docker.io/org/app@" + digest, "the image's reference"},
 	} {
@@ -508,8 +508,8 @@ func TestPreconditions(t *testing.T) {
 	}
 }
 
-// Who writes the object must not talk a rule away with a wildcard, nor with a
-// text where a number is expected.
+// The author of an object must not avoid a rule with a wildcard, nor with text where a
+// number is expected.
 func TestPreconditionsInDoubt(t *testing.T) {
 	for _, test := range []struct {
 		operator, value, owner string
@@ -533,7 +533,7 @@ func TestPreconditionsInDoubt(t *testing.T) {
 	}
 }
 
-// A wildcard in what the object says is no wildcard to a statement.
+// A wildcard in a value of the object is no wildcard for a statement.
 func TestObjectsWriteNoPatterns(t *testing.T) {
 	p := compile(t, nil, "      attestors:\n", `      attestations:
       - type: https://example.com/v1
@@ -553,7 +553,7 @@ func TestObjectsWriteNoPatterns(t *testing.T) {
 	}
 }
 
-// A statement must not speak for the request.
+// A statement must not override values of the request.
 func TestPredicatesDoNotHideTheRequest(t *testing.T) {
 	p := compile(t, nil, "      attestors:\n", `      attestations:
       - type: https://example.com/v1

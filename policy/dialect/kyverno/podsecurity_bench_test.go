@@ -152,8 +152,8 @@ func BenchmarkPodSecurity(b *testing.B) {
 	})
 }
 
-// TestAllocations bounds what the evaluation of one pod allocates: with thousands of pods a
-// second, garbage collection is most of its cost.
+// TestAllocations bounds the allocations for one pod: at thousands of pods a second,
+// garbage collection is most of the cost.
 func TestAllocations(t *testing.T) {
 	find := func([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
 	validated, subject := podPolicies(t), subjectOf(goodPod())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUnscanned: which policies a scan of what is there leaves out, by their text.
+// TestUnscanned: the policies that a scan of existing objects leaves out, by their text.
 func TestUnscanned(t *testing.T) {
 	const pods = "match: {any: [{resources: {kinds: [Pod]}}]}"
 	const passes = "validate: {pattern: {metadata: {name: '?*'}}}"
@@ -13,11 +13,11 @@ func TestUnscanned(t *testing.T) {
 	for _, row := range []struct {
 		spec, want, reason string
 	}{
-		{rule(pods, passes), "", "nothing speaks against it"},
+		{rule(pods, passes), "", "no reason to leave it out"},
 		{"\n  background: true" + rule(pods, passes), "", "its author wants it"},
 		{"\n  background: false" + rule(pods, passes), "spec.background", "its author does not"},
 		{rule("match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: a}]}]}", passes), "rule r", "it matches users"},
-		{rule(pods, "exclude: {any: [{clusterRoles: [admin]}]}", passes), "rule r", "it leaves out who has a role"},
+		{rule(pods, "exclude: {any: [{clusterRoles: [admin]}]}", passes), "rule r", "it excludes users with a role"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.userInfo.username}}', operator: Equals, value: a}]}}}"), "rule r", "it reads the user"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ serviceAccountName }}', operator: Equals, value: a}]}}}"), "rule r", "it reads the service account that asks"},
 		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{ serviceAccountNamespace }}', operator: Equals, value: a}]}}}"), "rule r", "it reads that account's namespace"},
@@ -28,7 +28,7 @@ func TestUnscanned(t *testing.T) {
 		{rule(pods, "validate: {pattern: {spec: {serviceAccountName: '!default'}}}"), "", "a pod's field of that name is the object's"},
 		{rule(pods, "validate: {message: '{{request.object.spec.serviceAccountName}}', pattern: {metadata: {name: '?*'}}}"), "", "so is this"},
 		{rule(pods, "validate: {message: this request is refused, pattern: {metadata: {name: '?*'}}}"), "", "words read nothing"},
-		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: DELETE}]}}}"), "", "an operation says nothing of who asks"},
+		{rule(pods, "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: DELETE}]}}}"), "", "an operation is no property of the requester"},
 	} {
 		p, err := newCompiler(t, nil).Compile([]byte("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:"+row.spec), "test")
 		if err != nil {

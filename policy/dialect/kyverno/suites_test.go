@@ -112,7 +112,8 @@ func runSuite(t *testing.T, file string) int {
 	return checked
 }
 
-// ruled says what a rule makes of an object; false if no such rule is about objects.
+// ruled returns the result of a rule for an object; false if no such rule applies to
+// objects.
 func ruled(t *testing.T, set *set.Set, e expectation, object map[string]any) (string, map[string]any, bool) {
 	t.Helper()
 	named := func(name string) bool {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAlwaysTheSame: a rule whose variables, conditions or selectors have the same result in every
-// evaluation does not compile, and its twin does.
+// TestAlwaysTheSame: a rule with variables, conditions or selectors that have the same
+// result in every evaluation does not compile, and its counterpart does.
 func TestAlwaysTheSame(t *testing.T) {
 	const head = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec: {background: false, rules: [{name: r, "
 	const config = "match: {any: [{resources: {kinds: [ConfigMap]}}]}, "
@@ -47,7 +47,7 @@ func TestAlwaysTheSame(t *testing.T) {
 		{"the path of an entry", denied("{name: a, variable: {jmesPath: request.object.data.a, default: ''}}", "a"), denied("{name: a, variable: {jmesPath: requst.object.data.a, default: ''}}", "a"), "context: a variable reads requst,"},
 		{"the path of a value is in it", denied("{name: a, variable: {value: {b: x}, jmesPath: b}}", "a"), denied("{name: a, variable: {value: '{{ b }}'}}", "a"), "context: a variable reads b,"},
 		{"a patch", config + "mutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{ request.name }}\"}}}}", config + "mutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{ requst.name || 'a' }}\"}}}}", "reads requst,"},
-		{"a patch of what is there", config + "mutate: {patchStrategicMerge: {data: {a: '{{ @ }}'}}}", config + "mutate: {patchesJson6902: '[{op: add, path: /data/a, value: \"{{ a || b }}\"}]'}", "reads a,"},
+		{"a patch of existing values", config + "mutate: {patchStrategicMerge: {data: {a: '{{ @ }}'}}}", config + "mutate: {patchesJson6902: '[{op: add, path: /data/a, value: \"{{ a || b }}\"}]'}", "reads a,"},
 		{"an operation", when("{{ request.operation }}", "Equals", "CREATE"), when("{{ request.operation }}", "Equals", "Create"), `preconditions: "Create" is no operation`},
 		{"one of several operations", when("{{request.operation}}", "AnyIn", "[CREATE, UPDATE]"), when("{{request.operation}}", "AnyIn", "[CREATE, Updated]"), `"Updated" is no operation`},
 		{"an operation that differs", when("{{ request.operation }}", "NotEquals", "DELETE"), when("{{ request.operation }}", "NotEquals", "delete"), `"delete" is no operation`},
@@ -98,7 +98,8 @@ func TestAlwaysTheSame(t *testing.T) {
 		{"by labels", narrowed("selector: {matchLabels: {a: b}}", "resources: {selector: {matchLabels: {a: c}}}"), narrowed("selector: {matchLabels: {a: b}}", "resources: {selector: {matchLabels: {a: b}}}"), "leaves out everything"},
 		{"by an annotation", narrowed("annotations: {a: b}", "resources: {annotations: {a: b, c: d}}"), narrowed("annotations: {a: b, c: d}", "resources: {annotations: {a: b}}"), "leaves out everything"},
 		{"by users", narrowed("names: [a]", "subjects: [{kind: User, name: ann}]"), "match: {any: [{subjects: [{kind: User, name: ann}]}]}, exclude: {any: [{subjects: [{kind: User, name: ann}]}]}, validate: {deny: {}}", "leaves out everything"},
-		{"of namespaces, with objects of the cluster", narrowed("names: [a]", "resources: {namespaceSelector: {}}"), narrowed("namespaceSelector: {matchLabels: {a: b}}", "resources: {namespaceSelector: {matchLabels: {a: b}}}"), "leaves out everything"},
+		{"of namespaces, with objects of the cluster", strings.Replace(narrowed("names: [a]", "resources: {namespaceSelector: {}}"), "ConfigMap", "ConfigMap, ClusterRole", 1), narrowed("namespaceSelector: {matchLabels: {a: b}}", "resources: {namespaceSelector: {matchLabels: {a: b}}}"), "leaves out everything"},
+		{"by a selector of any namespace", match("resources: {kinds: [Namespace], namespaceSelector: {}}"), match("resources: {kinds: [ConfigMap], namespaceSelector: {}}"), "leaves out everything"},
 		{"one of all", "match: {any: [{resources: {kinds: [ConfigMap]}}]}, exclude: {all: [{resources: {kinds: [ConfigMap]}}, {resources: {names: [a]}}]}, validate: {deny: {}}", "match: {all: [{resources: {kinds: [ConfigMap]}}, {resources: {names: [a]}}]}, exclude: {any: [{resources: {kinds: [ConfigMap]}}]}, validate: {deny: {}}", "leaves out everything"},
 	} {
 		if _, err := newCompiler(t, nil).Compile([]byte(head+c.good+"}]}"), "test.yaml"); err != nil {

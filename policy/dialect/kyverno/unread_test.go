@@ -14,8 +14,7 @@ func (c *closed) Content() map[string]any {
 	return map[string]any{"metadata": map[string]any{"name": "web", "labels": map[string]any{"owner": "ann"}}, "spec": map[string]any{}}
 }
 
-// TestTheObjectIsDecodedOnlyWhereARuleReadsIt: the rules that most people write
-// speak of kinds and images alone.
+// TestTheObjectIsDecodedOnlyWhereARuleReadsIt: most rules select by kinds and images alone.
 func TestTheObjectIsDecodedOnlyWhereARuleReadsIt(t *testing.T) {
 	const match = "resources:\n          kinds: [Pod]"
 	for _, c := range []struct {
@@ -24,7 +23,7 @@ func TestTheObjectIsDecodedOnlyWhereARuleReadsIt(t *testing.T) {
 		reason        string
 	}{
 		{"", "", false, "kinds"},
-		{match, "resources: {kinds: [Pod], names: [web], namespaces: [prod-eu], operations: [CREATE]}", false, "what the request says"},
+		{match, "resources: {kinds: [Pod], names: [web], namespaces: [prod-eu], operations: [CREATE]}", false, "fields of the request"},
 		{match, "subjects: [{kind: User, name: ann}]", false, "the user"},
 		{match, "resources: {kinds: [Pod], selector: {matchLabels: {owner: ann}}}", true, "labels"},
 		{match, "resources: {kinds: [Pod], annotations: {a: b}}", true, "annotations"},

@@ -14,18 +14,33 @@ import (
 
 // controller is a resource for which a policy about pods is generated.
 type controller struct {
-	resource, group string
-	template        Template
+	kind, resource, group string
+	template              Template
 }
 
 // controllers are Kyverno's, in the order in which they are written here.
 func controllers() []controller {
 	template := Template{"spec", "template"}
 	return []controller{
-		{"daemonsets", "apps", template}, {"deployments", "apps", template}, {"replicasets", "apps", template},
-		{"statefulsets", "apps", template}, {"jobs", "batch", template},
-		{"cronjobs", "batch", Template{"spec", "jobTemplate", "spec", "template"}},
+		{"DaemonSet", "daemonsets", "apps", template}, {"Deployment", "deployments", "apps", template},
+		{"ReplicaSet", "replicasets", "apps", template}, {"StatefulSet", "statefulsets", "apps", template},
+		{"Job", "jobs", "batch", template}, {"CronJob", "cronjobs", "batch", Template{"spec", "jobTemplate", "spec", "template"}},
 	}
+}
+
+// named returns the controllers that a policy may name: by default no rule is generated for the last.
+func named() []controller {
+	return append(controllers(), controller{"ReplicationController", "replicationcontrollers", "", Template{"spec", "template"}})
+}
+
+// find returns the controller with a kind or a plural resource, in any case, as its name.
+func find(name string) (controller, bool) {
+	for _, c := range named() {
+		if strings.EqualFold(c.resource, name) || c.kind == name {
+			return c, true
+		}
+	}
+	return controller{}, false
 }
 
 // Follower holds the differences of a generated rule from its pod rule.
@@ -77,21 +92,23 @@ func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]c
 	}
 	var list []controller
 	for i, name := range autogen.Controllers {
-		at := slices.IndexFunc(controllers(), func(c controller) bool { return c.resource == name })
-		if at < 0 {
+		c, ok := find(name)
+		if !ok {
 			return nil, field.Fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
-				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs (custom resources are not supported)", name)
+				"unknown controller %q: want daemonsets, deployments, replicasets, replicationcontrollers, statefulsets, jobs or cronjobs (custom resources are not supported)", name)
 		}
-		if c := controllers()[at]; !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {
+		if !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {
 			list = append(list, c)
 		}
 	}
 	return list, nil
 }
 
+const pods = "pods"
+
 // canGenerate reports whether a policy matches pods as such, so that it has the same meaning for
-// pod templates, by Kyverno's rules. A namespace selector is no obstacle: a controller is in the
-// namespace of its pods.
+// pod templates, by Kyverno's rules: also with the ephemeral containers of pods, which no template
+// has. A namespace selector is no obstacle: a controller is in the namespace of its pods.
 func canGenerate(doc *admission.MatchResources) bool {
 	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
 		return false
@@ -101,14 +118,15 @@ func canGenerate(doc *admission.MatchResources) bool {
 	}
 	r := doc.ResourceRules[0]
 	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) &&
-		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Equal(r.Resources, []string{"pods"})
+		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Contains(r.Resources, pods) &&
+		!slices.ContainsFunc(r.Resources, func(name string) bool { return name != pods && name != pods+"/ephemeralcontainers" })
 }
 
 // forControllers is the constraint of a generated rule: the same operations and namespaces, on
 // other resources.
 func forControllers(match *admission.MatchResources, byGroup map[string][]string) (*constraint.Constraint, error) {
 	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy, NamespaceSelector: match.NamespaceSelector}
-	for _, group := range []string{"apps", "batch"} {
+	for _, group := range []string{"", "apps", "batch"} {
 		if len(byGroup[group]) == 0 {
 			continue
 		}

@@ -89,6 +89,7 @@ type rough struct {
 	failurePolicy       string
 	admits, json, quiet bool
 	match               *admission.MatchResources
+	controllers         []string // that the document names
 }
 
 func (s *rough) read(text json.RawMessage) {
@@ -99,6 +100,11 @@ func (s *rough) read(text json.RawMessage) {
 	if json.Unmarshal(fields["matchConstraints"], &match) == nil {
 		s.match = &match
 	}
+	var autogen struct {
+		PodControllers struct{ Controllers []string }
+	}
+	_ = json.Unmarshal(fields["autogen"], &autogen)
+	s.controllers = autogen.PodControllers.Controllers
 	var actions []string
 	if json.Unmarshal(fields["validationActions"], &actions) == nil && len(actions) > 0 {
 		s.admits = !slices.ContainsFunc(actions, func(a string) bool { return a != "Audit" && a != "Warn" })
@@ -117,26 +123,33 @@ func (s *rough) read(text json.RawMessage) {
 func (s *rough) targets(roughly Roughly) []policy.Target {
 	targets, ok := roughly.Targets(s.match)
 	if !ok {
-		return usualTargets(roughly.Operations)
+		return s.usualTargets(roughly.Operations)
 	}
 	if canGenerate(s.match) && len(targets) > 0 { // of one rule, and so of the same operations
-		targets = append(targets, usualTargets(targets[0].Operations)...)
+		targets = append(targets, s.usualTargets(targets[0].Operations)...)
 	}
 	var kept []policy.Target
 	for _, t := range targets {
-		if !policy.Spared(t.Group, t.Kind) {
+		if !policy.IsExemptKind(t.Group, t.Kind) {
 			kept = append(kept, t)
 		}
 	}
 	return kept
 }
 
-// usualTargets are pods and their controllers, at some operations.
-func usualTargets(operations []string) []policy.Target {
+// usualTargets are pods and their controllers, with those that the document names, at some
+// operations.
+func (s *rough) usualTargets(operations []string) []policy.Target {
 	targets := []policy.Target{{Version: "*", Kind: "Pod", Operations: operations},
 		{Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: operations}}
+	followed := controllers()
+	for _, name := range s.controllers {
+		if c, ok := find(name); ok {
+			followed = append(followed, c)
+		}
+	}
 	for _, r := range constraint.Known() {
-		if slices.ContainsFunc(controllers(), func(c controller) bool { return c.resource == r.Name && c.group == r.Group }) {
+		if slices.ContainsFunc(followed, func(c controller) bool { return c.resource == r.Name && c.group == r.Group }) {
 			targets = append(targets, policy.Target{Group: r.Group, Version: "*", Kind: r.Kind, Operations: operations})
 		}
 	}
@@ -201,7 +214,7 @@ func (b *Broken) Matches(s *policy.Subject) (matches bool, skip string) {
 	switch {
 	case b.quiet && AskedAtAdmission(s):
 		return false, "the policy is not asked at admission"
-	case b.json != (s.Kind == ""), policy.Spared(s.Group, s.Kind),
+	case b.json != (s.Kind == ""), policy.IsExemptKind(s.Group, s.Kind),
 		!b.json && !slices.ContainsFunc(b.targets, func(t policy.Target) bool { return about(t, s) }):
 		return false, "the policy is broken, and does not match the object"
 	}
@@ -209,13 +222,6 @@ func (b *Broken) Matches(s *policy.Subject) (matches bool, skip string) {
 }
 
 func about(t policy.Target, s *policy.Subject) bool {
-	either := func(pattern, text string) bool { return pattern == "*" || pattern == text }
-	sub := either(t.Subresource, s.Subresource) || s.Bare && t.Subresource == "ephemeralcontainers"
-	operations := t.Operations
-	if len(operations) == 0 {
-		operations = []string{"CREATE", "UPDATE"}
-	}
-	operation := s.Bare || slices.Contains(operations, s.Operation)
-	namespace := len(t.Namespaces) == 0 || slices.Contains(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == ""
-	return either(t.Group, s.Group) && either(t.Version, s.Version) && either(t.Kind, s.Kind) && sub && operation && namespace
+	version := t.Version == "*" || t.Version == s.Version || s.IsBody()
+	return version && (s.Bare || t.IsAt(s.Operation)) && t.Means(s) && constraint.MayBeOf(t, s)
 }

@@ -40,8 +40,8 @@ type FieldError = field.Error
 // IgnoredField is a field that is accepted and means nothing here.
 type IgnoredField struct{ Path, Reason string }
 
-// document is a policy as it is written, with a specification of its kind.
-type document[S any] struct {
+// policyDocument is a policy as it is written, with a specification of its kind.
+type policyDocument[S any] struct {
 	Head
 	Spec   S               `json:"spec"`
 	Status json.RawMessage `json:"status,omitempty"`
@@ -59,7 +59,7 @@ func Compile[S any](text []byte, kind, source string, build func(spec *S, out *p
 }
 
 func compile[S any](text []byte, kind, source string, build func(spec *S, out *policy.Policy) error) (*policy.Policy, error) {
-	var d document[S]
+	var d policyDocument[S]
 	data, err := field.Read(text, &d)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (o Options) CompileMatch(doc *admission.MatchResources, out *policy.Policy,
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(match.Askable(path, admissionRequests), match.InNamespace(out.Namespace, path)); err != nil {
+	if err := errors.Join(match.CheckKinds(path, admissionRequests), match.InNamespace(out.Namespace, path)); err != nil {
 		return nil, err
 	}
 	out.Unserved = match.Unserved()

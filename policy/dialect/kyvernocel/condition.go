@@ -17,7 +17,8 @@ import (
 // Conditions are compiled matchConditions.
 type Conditions []*cel.Program
 
-// CompileConditions reads the matchConditions at a path of a policy or an exception.
+// CompileConditions reads the matchConditions at a path of a policy or an exception. As in Kyverno,
+// a name is any text: a qualified one is for webhooks.
 func CompileConditions(scope *cel.Scope, docs []admission.MatchCondition, path string) (Conditions, error) {
 	if len(docs) > maxConditions {
 		return nil, field.Fail(path, "%d are more than %d", len(docs), maxConditions)
@@ -27,9 +28,9 @@ func CompileConditions(scope *cel.Scope, docs []admission.MatchCondition, path s
 	seen := map[string]bool{}
 	for i, doc := range docs {
 		place := path + "[" + strconv.Itoa(i) + "]"
-		switch problems := names.IsQualifiedName(doc.Name); {
-		case len(problems) > 0:
-			errs = append(errs, field.Fail(place+".name", "%q: %s", doc.Name, problems[0]))
+		switch {
+		case doc.Name == "":
+			errs = append(errs, field.Fail(place+".name", "is empty: name the condition"))
 		case seen[doc.Name]:
 			errs = append(errs, field.Fail(place+".name", "%q is the name of an earlier condition", doc.Name))
 		}
@@ -40,6 +41,19 @@ func CompileConditions(scope *cel.Scope, docs []admission.MatchCondition, path s
 		}
 		errs = append(errs, err)
 		list = append(list, compiled)
+	}
+	return list, errors.Join(errs...)
+}
+
+// CompileWebhookConditions reads matchConditions of a webhook, of which Kubernetes requires qualified
+// names.
+func CompileWebhookConditions(scope *cel.Scope, docs []admission.MatchCondition, path string) (Conditions, error) {
+	list, err := CompileConditions(scope, docs, path)
+	errs := []error{err}
+	for i, doc := range docs {
+		if problems := names.IsQualifiedName(doc.Name); len(problems) > 0 {
+			errs = append(errs, field.Fail(path+"["+strconv.Itoa(i)+"].name", "%q: %s", doc.Name, problems[0]))
+		}
 	}
 	return list, errors.Join(errs...)
 }

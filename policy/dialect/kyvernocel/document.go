@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
@@ -67,8 +68,12 @@ func NamespaceOf(kind string, meta Metadata) string {
 	return meta.Namespace
 }
 
-// ReasonAnnotation is the justification of an exception, for which the dialect has no field.
-const ReasonAnnotation = "quaymaster.dev/reason"
+// ReasonOf returns the justification of an exception, for which the dialect has no field, from its
+// annotation.
+func ReasonOf(meta Metadata) (string, error) {
+	const annotation = "quaymaster.dev/reason"
+	return strings.TrimSpace(meta.Annotations[annotation]), document.UnknownAnnotations(meta.Annotations, annotation)
+}
 
 // The annotations of a policy, for lists of policies.
 const (
@@ -86,6 +91,9 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 	}
 	meta, err := h.ReadMetadata()
 	if err != nil {
+		return nil, err
+	}
+	if err := document.UnknownAnnotations(meta.Annotations, policy.StaleAnnotation); err != nil {
 		return nil, err
 	}
 	stale, err := policy.StaleFrom(meta.Annotations)

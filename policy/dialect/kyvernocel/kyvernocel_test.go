@@ -56,7 +56,7 @@ func TestView(t *testing.T) {
 		t.Error("an object that is seen as it is:", got)
 	}
 	if template.View(nil) != nil {
-		t.Error("what is not there becomes an object")
+		t.Error("a missing object becomes an object")
 	}
 	for from, want := range map[string]string{
 		"/spec/containers": "/spec/template/spec/containers", "/spec": "/spec/template/spec", "/metadata": "/spec/template/metadata",
@@ -79,7 +79,7 @@ func TestFollowers(t *testing.T) {
 		{"none", aboutPods, "{controllers: []}", ""},
 		{"the first of all", aboutPods, "{controllers: [daemonsets]}", "autogen-p"},
 		{"named very often", aboutPods, "{controllers: [" + strings.Repeat("jobs, ", 1000) + "jobs]}", "autogen-p"},
-		{"which are not said", aboutPods, "{}", "autogen-p autogen-cronjobs-p"},
+		{"default controllers", aboutPods, "{}", "autogen-p autogen-cronjobs-p"},
 		{"an operation that there is not", strings.Replace(aboutPods, "CREATE", "create", 1), "", "spec.matchConstraints.resourceRules[0].operations[0]"},
 		{"labels by expressions", strings.Replace(aboutPods, "}]}", "}], objectSelector: {matchExpressions: [{key: a, operator: Exists}]}}", 1), "", ""},
 		{"any group", strings.Replace(aboutPods, "['']", "['*']", 1), "", ""},
@@ -95,6 +95,16 @@ func TestFollowers(t *testing.T) {
 		{"exclusions", strings.Replace(aboutPods, "}]}", "}], excludeResourceRules: [{resources: [pods]}]}", 1), "", ""},
 		{"names", strings.Replace(aboutPods, "[pods]", "[pods], resourceNames: [a]", 1), "", ""},
 		{"other kinds", strings.Replace(aboutPods, "[pods]", "[pods, services]", 1), "", ""},
+		{"a subresource of pods alone", strings.Replace(aboutPods, "[pods]", "[pods/ephemeralcontainers]", 1), "", ""},
+		{"pods and ephemeral containers", strings.Replace(aboutPods, "[pods]", "[pods, pods/ephemeralcontainers]", 1), "", "autogen-p autogen-cronjobs-p"},
+		{"ephemeral containers and pods, twice", strings.Replace(aboutPods, "[pods]", "[pods/ephemeralcontainers, pods, pods, pods/ephemeralcontainers]", 1), "", "autogen-p autogen-cronjobs-p"},
+		{"pods twice", strings.Replace(aboutPods, "[pods]", "[pods, pods]", 1), "", "autogen-p autogen-cronjobs-p"},
+		{"ephemeral containers and another subresource", strings.Replace(aboutPods, "[pods]", "[pods, pods/ephemeralcontainers, pods/exec]", 1), "", ""},
+		{"all subresources of pods", strings.Replace(aboutPods, "[pods]", "[pods, pods/*]", 1), "", ""},
+		{"kinds", aboutPods, "{controllers: [Deployment, CronJob]}", "autogen-p autogen-cronjobs-p"},
+		{"plural kinds", aboutPods, "{controllers: [Deployments]}", "autogen-p"},
+		{"replication controllers", aboutPods, "{controllers: [replicationcontrollers]}", "autogen-p"},
+		{"a kind that is no controller", aboutPods, "{controllers: [Pod]}", "spec.autogen.podControllers.controllers[0]: unknown controller"},
 		{"subresources", strings.Replace(aboutPods, "[pods]", "[pods/exec]", 1), "", ""},
 		{"nothing", "{}", "", ""},
 	} {
@@ -105,6 +115,9 @@ func TestFollowers(t *testing.T) {
 		followers, err := kyvernocel.Followers("p", read[admission.MatchResources](t, c.match), autogen)
 		var names []string
 		for _, f := range followers {
+			if matched, err := f.Match.Matches(&policy.Subject{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers", Operation: "CREATE"}); matched || err != nil {
+				t.Errorf("%s: %s matches ephemeral containers: %v", c.reason, f.Name, err)
+			}
 			names = append(names, f.Name)
 			if matched, err := f.Match.Matches(&policy.Subject{Version: "v1", Kind: "Pod", Operation: "CREATE"}); matched || err != nil {
 				t.Errorf("%s: %s matches pods: %v", c.reason, f.Name, err)
@@ -120,6 +133,38 @@ func TestFollowers(t *testing.T) {
 	}
 	if followers, err := kyvernocel.Followers("p", nil, nil); len(followers) > 0 || err != nil {
 		t.Error("of no match:", followers, err)
+	}
+}
+
+// TestFollowersMatch: a generated rule matches the controllers that the policy names, without their
+// subresources.
+func TestFollowersMatch(t *testing.T) {
+	replicas := policy.Subject{Version: "v1", Kind: "ReplicationController", Operation: "CREATE"}
+	deployment := policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment", Operation: "CREATE"}
+	scale := deployment
+	scale.Subresource = "scale"
+	for _, c := range []struct {
+		controllers string
+		subject     policy.Subject
+		want        bool
+	}{
+		{"{controllers: [ReplicationController]}", replicas, true},
+		{"{controllers: [deployments, replicationcontrollers]}", replicas, true},
+		{"{controllers: [deployments]}", replicas, false},
+		{"{}", replicas, false},
+		{"{controllers: [Deployment]}", deployment, true},
+		{"{controllers: [Deployments]}", deployment, true},
+		{"{controllers: [Job]}", deployment, false},
+		{"{controllers: [Deployment]}", scale, false},
+	} {
+		match := read[admission.MatchResources](t, strings.Replace(aboutPods, "[pods]", "[pods, pods/ephemeralcontainers]", 1))
+		followers, err := kyvernocel.Followers("p", match, read[v1alpha1.PodControllersGenerationConfiguration](t, c.controllers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if matched, err := followers[0].Match.Matches(&c.subject); matched != c.want || err != nil {
+			t.Errorf("%s: %s/%s: %t, %v", c.controllers, c.subject.Kind, c.subject.Subresource, matched, err)
+		}
 	}
 }
 
@@ -163,6 +208,7 @@ func TestFollowersInNamespaces(t *testing.T) {
 func TestReadBroken(t *testing.T) {
 	roughly := kyvernocel.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }}
 	const spec = "spec:\n  matchConstraints: " + aboutPods + "\n"
+	const widgets = "spec: {matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [widgets]}]}}\n"
 	pod := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "CREATE"}
 	asked := pod
 	asked.User.Name = "ann"
@@ -171,9 +217,9 @@ func TestReadBroken(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		subject      policy.Subject
-		speaks       bool
+		matches      bool
 	}{
-		{"what it names", "kind: ValidatingPolicy\n" + spec, pod, true},
+		{"a resource that it names", "kind: ValidatingPolicy\n" + spec, pod, true},
 		{"another operation", "kind: ValidatingPolicy\n" + spec, policy.Subject{Version: "v1", Kind: "Service", Operation: "CREATE"}, false},
 		{"not at admission", "kind: ValidatingPolicy\n" + spec + "  evaluation: {admission: {enabled: false}}\n", asked, false},
 		{"and otherwise", "kind: ValidatingPolicy\n" + spec + "  evaluation: {admission: {enabled: false}}\n", pod, true},
@@ -181,15 +227,18 @@ func TestReadBroken(t *testing.T) {
 		{"no objects", "kind: ValidatingPolicy\nspec: {evaluation: {mode: JSON}}\n", pod, false},
 		{"its namespace", "kind: NamespacedValidatingPolicy\nmetadata: {namespace: shop}\n" + spec, pod, true},
 		{"another namespace", "kind: NamespacedValidatingPolicy\nmetadata: {namespace: shop}\n" + spec, elsewhere, false},
+		{"a resource of which no kind is known", "kind: ValidatingPolicy\n" + widgets, policy.Subject{Group: "example.com", Version: "v1", Kind: "Widget", Operation: "CREATE"}, true},
+		{"another kind of its group", "kind: ValidatingPolicy\n" + widgets, policy.Subject{Group: "example.com", Version: "v1", Kind: "Gadget", Operation: "CREATE"}, false},
+		{"its match cannot be read", "kind: ValidatingPolicy\n" + strings.Replace(spec, "[pods]", "[podz]", 1), pod, true},
 	} {
 		p, broken := kyvernocel.ReadBroken([]byte(c.text), "a.yaml", errors.New("broken"), roughly)
-		speaks, skip := broken.Matches(&c.subject)
-		if speaks != c.speaks || speaks == (skip != "") || p.Broken == nil || p.Name == "" {
-			t.Errorf("%s: %v %s %+v", c.reason, speaks, skip, p)
+		matches, skip := broken.Matches(&c.subject)
+		if matches != c.matches || matches == (skip != "") || p.Broken == nil || p.Name == "" {
+			t.Errorf("%s: %v %s %+v", c.reason, matches, skip, p)
 		}
 	}
 	if p, _ := kyvernocel.ReadBroken([]byte("{"), "", errors.New("broken"), roughly); p != nil {
-		t.Error("no document stands for something")
+		t.Error("a policy without a document")
 	}
 	for size, want := range map[int]bool{field.MaxDocument: true, field.MaxDocument + 1: false} {
 		if p, _ := kyvernocel.ReadBroken([]byte("spec: {}\n#"+strings.Repeat("a", size-10)), "", errors.New("broken"), roughly); (p != nil) != want {
@@ -198,8 +247,7 @@ func TestReadBroken(t *testing.T) {
 	}
 }
 
-// TestBrokenPolicy says what becomes of a policy that does not compile: what cannot be
-// read is what is strictest.
+// TestBrokenPolicy: a field that cannot be read of a broken policy has its strictest value.
 func TestBrokenPolicy(t *testing.T) {
 	roughly := kyvernocel.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) { return constraint.Rough(doc, nil) }}
 	const usual = " Pod Pod/ephemeralcontainers Deployment StatefulSet DaemonSet ReplicaSet Job CronJob"
@@ -212,14 +260,18 @@ func TestBrokenPolicy(t *testing.T) {
 		{"it does not", "{failurePolicy: ignore}", "false false" + usual},
 		{"actions that admit", "{validationActions: [Audit, Warn]}", "false true" + usual},
 		{"one that denies", "{validationActions: [Audit, Deny]}", "false false" + usual},
-		{"one that nobody knows", "{validationActions: [Warn, Wrn]}", "false false" + usual},
+		{"an unknown one", "{validationActions: [Warn, Wrn]}", "false false" + usual},
 		{"one that is no text", "{validationActions: [Audit, 7]}", "false false" + usual},
 		{"none", "{validationActions: []}", "false false" + usual},
 		{"no list of them", "{validationActions: Audit}", "false false" + usual},
 		{"a match that cannot be read", "{matchConstraints: {resourceRules: 7}}", "false false" + usual},
-		{"what it names", about("services"), "false false Service"},
+		{"a resource that it names", about("services"), "false false Service"},
 		{"without what a cluster needs to be mended", about("pods, namespaces, nodes"), "false false Pod Pod/ephemeralcontainers"},
 		{"with what follows from pods", "{matchConstraints: " + aboutPods + "}", "false false Pod Pod/ephemeralcontainers" + usual},
+		{"with what follows from pods with ephemeral containers", "{matchConstraints: " + strings.Replace(aboutPods, "[pods]", "[pods, pods/ephemeralcontainers]", 1) + "}", "false false Pod Pod/ephemeralcontainers Pod/ephemeralcontainers" + usual},
+		{"without what does not follow from a subresource", "{matchConstraints: " + strings.Replace(aboutPods, "[pods]", "[pods/ephemeralcontainers]", 1) + "}", "false false Pod/ephemeralcontainers"},
+		{"with a controller that it names", "{autogen: {podControllers: {controllers: [replicationcontrollers]}}}", "false false" + strings.Replace(usual, " Deployment", " ReplicationController Deployment", 1)},
+		{"with an unknown controller", "{autogen: {podControllers: {controllers: [rollouts]}}}", "false false" + usual},
 		{"documents", "{evaluation: {mode: JSON}}", "false false"},
 		{"objects", "{evaluation: {mode: Kubernetes}}", "false false" + usual},
 		{"not at admission", "{evaluation: {admission: {enabled: false}}}", "false false"},
@@ -240,8 +292,8 @@ func TestBrokenPolicy(t *testing.T) {
 	}
 }
 
-// TestSpeaks says of which subjects a broken policy may speak.
-func TestSpeaks(t *testing.T) {
+// TestMayMatch: the subjects that a broken policy may match.
+func TestMayMatch(t *testing.T) {
 	type target = func(*policy.Target)
 	type subject = func(*policy.Subject)
 	bare := func(change subject) subject {
@@ -253,10 +305,12 @@ func TestSpeaks(t *testing.T) {
 		subject subject
 		want    bool
 	}{
-		{"what it names", func(*policy.Target) {}, func(*policy.Subject) {}, true},
+		{"a kind that it names", func(*policy.Target) {}, func(*policy.Subject) {}, true},
 		{"another group", func(*policy.Target) {}, func(s *policy.Subject) { s.Group = "extensions" }, false},
 		{"any group", func(t *policy.Target) { t.Group = "*" }, func(s *policy.Subject) { s.Group = "extensions" }, true},
 		{"another version", func(*policy.Target) {}, func(s *policy.Subject) { s.Version = "v2" }, false},
+		{"a body that its subresource receives", func(t *policy.Target) { t.Subresource = "scale" }, func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, true},
+		{"a body that another subresource receives", func(t *policy.Target) { t.Subresource = "status" }, func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, false},
 		{"any version", func(t *policy.Target) { t.Version = "*" }, func(s *policy.Subject) { s.Version = "v2" }, true},
 		{"another kind", func(*policy.Target) {}, func(s *policy.Subject) { s.Kind = "StatefulSet" }, false},
 		{"any kind", func(t *policy.Target) { t.Kind = "*" }, func(s *policy.Subject) { s.Kind = "StatefulSet" }, true},
@@ -276,7 +330,7 @@ func TestSpeaks(t *testing.T) {
 		{"its namespace", func(t *policy.Target) { t.Namespaces = []string{"shop"} }, func(*policy.Subject) {}, true},
 		{"another one", func(t *policy.Target) { t.Namespaces = []string{"other"} }, func(*policy.Subject) {}, false},
 		{"no namespace", func(t *policy.Target) { t.Namespaces = []string{"shop"} }, func(s *policy.Subject) { s.Namespace = "" }, false},
-		{"images alone of nobody knows which namespace", func(t *policy.Target) { t.Namespaces = []string{"shop"} }, bare(func(s *policy.Subject) { s.Namespace = "" }), true},
+		{"images alone of an unknown namespace", func(t *policy.Target) { t.Namespaces = []string{"shop"} }, bare(func(s *policy.Subject) { s.Namespace = "" }), true},
 		{"images alone of another namespace", func(t *policy.Target) { t.Namespaces = []string{"other"} }, bare(func(*policy.Subject) {}), false},
 		{"a document", func(*policy.Target) {}, func(s *policy.Subject) { s.Kind = "" }, false},
 	} {
@@ -313,12 +367,12 @@ func outcome(text string, err error) string {
 // TestSettings reads the fields that every policy has.
 func TestSettings(t *testing.T) {
 	for _, c := range []struct{ reason, spec, want string }{
-		{"nothing said", "{}", "false 0s false"},
+		{"no settings", "{}", "false 0s false"},
 		{"failing closed", "{failurePolicy: Fail}", "false 0s false"},
 		{"an empty failure policy", "{failurePolicy: ''}", "false 0s false"},
 		{"failing open", "{failurePolicy: Ignore}", "true 0s false"},
 		{"another failure policy", "{failurePolicy: ignore}", "spec.failurePolicy: unknown value"},
-		{"a webhook of which nothing is said", "{webhookConfiguration: {}}", "false 0s false"},
+		{"a webhook without settings", "{webhookConfiguration: {}}", "false 0s false"},
 		{"the shortest time", "{webhookConfiguration: {timeoutSeconds: 1}}", "false 1s false"},
 		{"a shorter one", "{webhookConfiguration: {timeoutSeconds: 0}}", "spec.webhookConfiguration.timeoutSeconds: want 1 to 30 seconds, found 0"},
 		{"the longest time", "{webhookConfiguration: {timeoutSeconds: 30}}", "false 30s false"},
@@ -387,14 +441,15 @@ func TestConditions(t *testing.T) {
 		{"one more", many(65), "at: 65 are more than 64"},
 		{"a name with a prefix", "[{name: a.example/b, expression: 'true'}]", "1"},
 		{"no name", "[{expression: 'true'}]", "at[0].name"},
-		{"what is no name", "[{name: a b, expression: 'true'}]", "at[0].name"},
+		{"a name of several words", "[{name: a b, expression: 'true'}]", "1"},
+		{"an empty name", "[{name: '', expression: 'true'}]", "at[0].name"},
 		{"a name twice", "[{name: a, expression: 'true'}, {name: a, expression: 'true'}]", "at[1].name"},
 		{"no truth", "[{name: a, expression: '1'}]", "at[0].expression"},
-		{"what is known of a request", "[{name: a, expression: request.name == 'a'}]", "1"},
+		{"a known member of a request", "[{name: a, expression: request.name == 'a'}]", "1"},
 		{"all of it", "[{name: a, expression: '[request].size() == 1'}]", "1"},
 		{"the options of a request", "[{name: a, expression: request.options == null}]", "1"},
-		{"what is known of a namespace", "[{name: a, expression: namespaceObject.metadata.name == 'a'}]", "1"},
-		{"what nobody knows of it", "[{name: a, expression: namespaceObject.status.phase == 'a'}]", "at[0].expression: namespaceObject.status is not known here"},
+		{"a known member of a namespace", "[{name: a, expression: namespaceObject.metadata.name == 'a'}]", "1"},
+		{"an unknown member of it", "[{name: a, expression: namespaceObject.status.phase == 'a'}]", "at[0].expression: namespaceObject.status is not known here"},
 		{"an object has any member", "[{name: a, expression: object.options == null}]", "1"},
 	} {
 		list, err := kyvernocel.CompileConditions(scope, *read[[]admission.MatchCondition](t, c.conditions), "at")
@@ -445,7 +500,7 @@ func TestDeclare(t *testing.T) {
 
 func TestCheckReason(t *testing.T) {
 	for _, c := range []struct{ reason, validation, want string }{
-		{"nothing said", "{}", ""},
+		{"no reason", "{}", ""},
 		{"an empty reason", "{reason: ''}", ""},
 		{"one of Kubernetes'", "{reason: Forbidden}", ""},
 		{"another", "{reason: Because}", "at.reason: unknown reason"},
@@ -458,7 +513,7 @@ func TestCheckReason(t *testing.T) {
 	}
 }
 
-// TestAnnotations compiles annotations, and has them speak.
+// TestAnnotations compiles annotations and evaluates them.
 func TestAnnotations(t *testing.T) {
 	scope := scopeOf(t)
 	many := func(n int) string {
@@ -473,7 +528,7 @@ func TestAnnotations(t *testing.T) {
 		{"as many as there may be", many(200), "200"},
 		{"one more", many(201), "spec.auditAnnotations: 201 are more than 200"},
 		{"no key", "[{valueExpression: \"'a'\"}]", "spec.auditAnnotations[0].key"},
-		{"what is no key", "[{key: a b, valueExpression: \"'a'\"}]", "spec.auditAnnotations[0].key"},
+		{"an invalid key", "[{key: a b, valueExpression: \"'a'\"}]", "spec.auditAnnotations[0].key"},
 		{"a key twice", "[{key: a, valueExpression: \"'a'\"}, {key: a, valueExpression: \"'a'\"}]", "spec.auditAnnotations[1].key"},
 		{"no text", "[{key: a, valueExpression: '1'}]", "spec.auditAnnotations[0].valueExpression"},
 	} {
@@ -513,7 +568,7 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-// TestUnsupported: what is written and would mean nothing here is refused where it stands.
+// TestUnsupported: a field without support is refused with its path.
 func TestUnsupported(t *testing.T) {
 	err := kyvernocel.Unsupported("spec.a", "a choice")
 	if problem, ok := errors.AsType[*field.Error](err); !ok || problem.Path != "spec.a" || !strings.Contains(err.Error(), "a choice is not supported in this version") {
@@ -533,7 +588,7 @@ func TestNewPolicy(t *testing.T) {
 		{"another kind", version, "MutatingPolicy", "{name: a}", "", "policies.kyverno.io/v1 MutatingPolicy is no ValidatingPolicy"},
 		{"no name", version, kind, "{labels: {}}", "", "metadata.name: is empty"},
 		{"annotations that cannot be read", version, kind, "{name: a, annotations: {b: 1}}", "", "metadata: "},
-		{"how long what was proved holds", version, kind, "{name: a, annotations: {'" + policy.StaleAnnotation + "': 1h}}", "", "ValidatingPolicy/a true false false"},
+		{"how long verified claims are valid", version, kind, "{name: a, annotations: {'" + policy.StaleAnnotation + "': 1h}}", "", "ValidatingPolicy/a true false false"},
 		{"which is no time", version, kind, "{name: a, annotations: {'" + policy.StaleAnnotation + "': ever}}", "", "metadata.annotations[" + policy.StaleAnnotation + "]"},
 		{"no score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'false'}}", "", "ValidatingPolicy/a false true false"},
 		{"a score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'true'}}", "", "ValidatingPolicy/a false false false"},
@@ -572,7 +627,7 @@ func TestNamespaced(t *testing.T) {
 	}
 }
 
-// TestReasons says whose fault it is that an expression has no value.
+// TestReasons: the reasons for which an expression has no value.
 func TestReasons(t *testing.T) {
 	unknown := func(gaps ...error) error { return &cel.UnknownError{Gaps: gaps} }
 	down := &image.Error{Kind: image.Unavailable, Op: "resolve", On: "a", Err: errors.New("down")}
@@ -584,8 +639,8 @@ func TestReasons(t *testing.T) {
 	}{
 		{"its own", errors.New("no such key"), true, []policy.Code{policy.PolicyError}},
 		{"the time is over", fmt.Errorf("ended: %w", context.DeadlineExceeded), false, []policy.Code{policy.TimedOut}},
-		{"nobody waits", context.Canceled, false, []policy.Code{policy.CannotProve}},
-		{"what nobody knows", unknown(errors.New("not known here")), false, []policy.Code{policy.PolicyError}},
+		{"the client disconnected", context.Canceled, false, []policy.Code{policy.CannotProve}},
+		{"an unknown value", unknown(errors.New("not known here")), false, []policy.Code{policy.PolicyError}},
 		{"a registry's", unknown(down), false, []policy.Code{policy.Unavailable}},
 		{"the time is over while looking", unknown(context.DeadlineExceeded), false, []policy.Code{policy.TimedOut}},
 		{"several", unknown(down, errors.New("not known here")), false, []policy.Code{policy.Unavailable, policy.PolicyError}},
@@ -604,7 +659,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestSeen is what expressions read of a subject: what nobody knows is not what is absent.
+// TestSeen: expressions distinguish unknown members of a subject from absent ones.
 func TestSeen(t *testing.T) {
 	scope := scopeOf(t)
 	object := map[string]any{"metadata": map[string]any{"name": "web"}, "image": "a:1"}
@@ -618,7 +673,9 @@ func TestSeen(t *testing.T) {
 	gone.Object, gone.OldObject = policy.Content{}, full.Object
 	bare := policy.Subject{Shape: policy.Shape{Bare: true}, Version: "v1", Kind: "Pod", Namespace: "shop"}
 	lost := policy.Subject{Shape: policy.Shape{Bare: true}, Version: "v1", Kind: "Pod"}
-	asked, custom, attach := full, full, full
+	asked, custom, attach, optionless, empty := full, full, full, full, full
+	optionless.Request = policy.RequestFrom([]byte(`{"uid": "u1", "userInfo": {"username": "eve"}}`))
+	empty.Request = policy.RequestFrom([]byte(`{"uid": "u1", "options": null, "dryRun": null, "userInfo": {"username": "eve"}}`))
 	asked.Request = policy.RequestFrom([]byte(`{"uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "options": {"fieldManager": "ci"}, "userInfo": {"username": "eve"}}`))
 	custom.Group, custom.Kind = "example.test", "Widget"
 	attach.Subresource, attach.Object = "attach", policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "PodAttachOptions"})
@@ -630,17 +687,22 @@ func TestSeen(t *testing.T) {
 		{"the object", "object.metadata.name == 'web'", full, "true"},
 		{"where only images are known", "object.metadata.name == 'web'", bare, "asks for object;"},
 		{"an object that is no more", "object == null && oldObject.metadata.name == 'web'", gone, "true"},
-		{"what was not there before", "oldObject == null", full, "true"},
-		{"and nobody knows", "oldObject == null", bare, "asks for oldObject;"},
+		{"no old object", "oldObject == null", full, "true"},
+		{"an unknown old object", "oldObject == null", bare, "asks for oldObject;"},
 		{"the operation", "request.operation == 'CREATE'", full, "true"},
-		{"which nobody knows", "request.operation == 'CREATE'", bare, "request.operation is not known here"},
+		{"an unknown operation", "request.operation == 'CREATE'", bare, "request.operation is not known here"},
 		{"the user", "request.userInfo.username == 'ann' && request.userInfo.groups == ['dev']", full, "true"},
-		{"what nobody knows of the user", "request.userInfo.uid == ''", full, "request.userInfo.uid is not known here"},
+		{"an unknown member of the user", "request.userInfo.uid == ''", full, "request.userInfo.uid is not known here"},
 		{"whether there is a user", "has(request.userInfo)", full, "true"},
-		{"which nobody knows either", "has(request.userInfo)", bare, "request.userInfo is not known here"},
+		{"an unknown user", "has(request.userInfo)", bare, "request.userInfo is not known here"},
 		{"a member of the request", "'operation' in dyn(request)", full, "true"},
 		{"the user that the API server names", "request.userInfo.username == 'eve' && !has(request.userInfo.uid)", asked, "true"},
 		{"the options that came", "request.options.fieldManager == 'ci' && !has(request.options.dryRun)", asked, "true"},
+		{"options that are null", "request.options == null && has(request.options) && !request.dryRun", empty, "true"},
+		{"a member of null options", "has(request.options.fieldManager)", empty, "false"},
+		{"a default for a member of null options", "request.?options.?fieldManager.orValue('') == 'ci'", empty, "false"},
+		{"a request without options", "request.options == null", optionless, "true"},
+		{"options that are not null", "request.options == null", asked, "false"},
 		{"no dry run", "!request.dryRun && request.subResource == ''", asked, "true"},
 		{"options that did not come", "!has(request.options)", full, "request.options is not known here"},
 		{"a dry run where no request came", "request.dryRun", full, "request.dryRun is not known here"},
@@ -648,17 +710,21 @@ func TestSeen(t *testing.T) {
 		{"the resource of a custom kind", "request.resource.resource == 'widgets'", custom, "request.resource.resource is not known here"},
 		{"and its group", "request.resource.group == 'example.test' && request.kind.kind == 'Widget'", custom, "true"},
 		{"the kind of a subresource", "request.kind.kind == 'PodAttachOptions' && request.resource.resource == 'pods'", attach, "true"},
-		{"a member that nobody knows", "'operation' in dyn(request)", bare, "request.operation is not known here"},
+		{"an unknown member", "'operation' in dyn(request)", bare, "request.operation is not known here"},
 		{"the kind", "request.kind.kind == 'Pod' && request.resource.resource == 'pods'", full, "true"},
 		{"of images alone", "request.kind.kind == 'Pod' && request.resource.resource == 'pods'", bare, "true"},
 		{"the namespace", "request.namespace == 'shop' && namespaceObject.metadata.name == 'shop'", full, "true"},
 		{"of images alone, too", "request.namespace == 'shop' && namespaceObject.metadata.name == 'shop'", bare, "true"},
 		{"which may not be known", "request.namespace == ''", lost, "request.namespace is not known here"},
-		{"and what it is neither", "namespaceObject == null", lost, "the object's namespace"},
+		{"nor is the object of the namespace", "namespaceObject == null", lost, "the object's namespace"},
 		{"an object in none", "namespaceObject == null && request.namespace == ''", outside, "true"},
 		{"its labels", "namespaceObject.metadata.labels.team == 'a'", full, "true"},
 		{"a label that it does not have", "'zone' in namespaceObject.metadata.labels", full, "false"},
-		{"labels that nobody knows", "'zone' in namespaceObject.metadata.labels", hidden, "namespaceObject.metadata.labels is not known here"},
+		{"unknown labels", "'zone' in namespaceObject.metadata.labels", hidden, "namespaceObject.metadata.labels is not known here"},
+		{"its annotations", "namespaceObject.metadata.annotations['a'] == 'b'", full, "namespaceObject.metadata.annotations is not known here"},
+		{"whether it has annotations", "!has(namespaceObject.metadata.annotations)", full, "namespaceObject.metadata.annotations is not known here"},
+		{"another member of its metadata", "namespaceObject.metadata.UID == 'a'", full, "namespaceObject.metadata.UID is not known here"},
+		{"annotations that decide nothing", "namespaceObject.metadata.labels.team == 'a' || has(namespaceObject.metadata.annotations)", full, "true"},
 		{"another text", "object.image == 'a@b'", full, "true"},
 		{"that was not there before", "oldObject.image == 'a:1'", gone, "true"},
 	} {
@@ -679,13 +745,13 @@ func TestSeen(t *testing.T) {
 	}
 	seen := &kyvernocel.Seen{Subject: &full, Template: kyvernocel.Template{"spec", "template"}}
 	if value, ok := seen.Value(kyvernocel.OldObjectName); value != nil || !ok {
-		t.Error("a template of what was not there:", value)
+		t.Error("a template of an absent object:", value)
 	}
 	if _, ok := seen.Value("other"); ok {
-		t.Error("a variable that nobody has")
+		t.Error("a variable that is not defined")
 	}
 	request, _ := seen.Value(kyvernocel.RequestName)
-	for member, known := range map[string]bool{"operation": true, "options": false} { // what may be absent is found, or nobody knows it
+	for member, known := range map[string]bool{"operation": true, "options": false} { // an optional member is known or unknown, never absent
 		if value, found := request.(traits.Mapper).Find(types.String(member)); !found || types.IsError(value) == known {
 			t.Errorf("request.%s: %v, found %t", member, value, found)
 		}
@@ -697,7 +763,7 @@ func TestSeen(t *testing.T) {
 func TestOwnNamespace(t *testing.T) {
 	scope := scopeOf(t)
 	labelled := func(team string) policy.Content {
-		return policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"team": team}}})
+		return policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"team": team}, "annotations": map[string]any{"by": team}}})
 	}
 	created := policy.Subject{
 		Version: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop", Operation: "CREATE", Object: labelled("new"),
@@ -717,7 +783,8 @@ func TestOwnNamespace(t *testing.T) {
 		kyverno, own       string
 	}{
 		{"an update", team, updated, "true", "no such"},
-		{"and not what it sets", "namespaceObject.metadata.labels.team == 'new'", updated, "false", "no such"},
+		{"and its annotations", "namespaceObject.metadata.annotations.by == 'old'", updated, "true", "no such"},
+		{"and not its new label", "namespaceObject.metadata.labels.team == 'new'", updated, "false", "no such"},
 		{"a deletion", team, deleted, "true", "no such"},
 		{"a creation", none, created, "true", "true"},
 		{"in none for Kubernetes", none, updated, "false", "true"},
@@ -798,7 +865,7 @@ func TestPartialRequest(t *testing.T) {
 		{"a name of no member", "'foo' in dyn(request)", "unknown", "false"},
 		{"a resource of which all is known", "dyn(request.resource) == dyn({'group': '', 'version': 'v1', 'resource': 'pods'})", "true", "true"},
 		{"its members", "size(dyn(request.resource)) == 3 && dyn(request.resource).all(k, k != 'kind')", "true", "true"},
-		{"what is known of a namespace", "dyn(namespaceObject) == dyn({'metadata': {'name': 'shop'}})", "unknown", "unknown"},
+		{"the known members of a namespace", "dyn(namespaceObject) == dyn({'metadata': {'name': 'shop'}})", "unknown", "unknown"},
 		{"the members of a namespace", "dyn(namespaceObject).all(k, k == 'metadata')", "unknown", "unknown"},
 		{"an inexact number in a list", "object.large == [1]", "unknown", "unknown"},
 		{"unequal to one", "object.large != [1]", "unknown", "unknown"},
@@ -825,7 +892,7 @@ func TestPartialRequest(t *testing.T) {
 	}
 }
 
-// TestIsOfObject tells what is read of the object or its request.
+// TestIsOfObject: the variables that are of the object or its request.
 func TestIsOfObject(t *testing.T) {
 	for variable, want := range map[string]bool{"object": true, "oldObject": true, "request": true, "namespaceObject": true, "images": false} {
 		if kyvernocel.IsOfObject(cel.Read{Variable: variable}) != want {

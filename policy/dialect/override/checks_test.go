@@ -71,7 +71,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRepositories: which patterns mean the repositories that somebody would think.
+// TestRepositories: patterns that match exactly the repositories of their host and prefix
+// are accepted.
 func TestRepositories(t *testing.T) {
 	for text, want := range map[string]bool{
 		"localhost/*": true, "a.example/*": true, "a.example:5000/b*": true, "*.example/b": true,
@@ -83,7 +84,7 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// TestSignersOf: who may be named as a signer, and what proves it.
+// TestSignersOf: valid signers, and the signers that can be verified.
 func TestSignersOf(t *testing.T) {
 	key := string(newSigner(t).PublicPEM())
 	block, _ := pem.Decode([]byte(key))
@@ -108,10 +109,10 @@ func TestSignersOf(t *testing.T) {
 		{"a fingerprint of another length", good, "keyFingerprint: " + hex64 + "ab", false, false},
 		{"an identity to deny", good, subject("x.*"), true, false},
 		{"an identity to allow", allow, subject("x.*"), true, true},
-		{"one host of two strangers", allow, subject(`https://a\.example/.*`), true, true},
+		{"one of two unrelated hosts", allow, subject(`https://a\.example/.*`), true, true},
 		{"the other host", allow, subject(`https://b\.test/.*`), true, true},
 		{"both hosts", allow, subject(`https://(a\.example|b\.test)/.*`), false, false},
-		{"one person of two strangers", allow, subject(`.*@a\.example`), true, true},
+		{"one of two unrelated persons", allow, subject(`.*@a\.example`), true, true},
 		{"the other person", allow, subject(`.*@b\.test`), true, true},
 		{"both persons", allow, subject(`.*@(a\.example|b\.test)`), false, false},
 	} {

@@ -20,7 +20,7 @@ import (
 
 var hex64 = strings.Repeat("ab", 32)
 
-// written is a document whose spec and metadata are given.
+// written is a document with the given spec and metadata.
 func written(spec, metadata string) string {
 	return "apiVersion: quaymaster.dev/v1alpha1\nkind: ImageOverride\nmetadata: {name: test" + metadata + "}\nspec: {" + spec + "}\n"
 }
@@ -103,8 +103,8 @@ func TestCompileRefuses(t *testing.T) {
 		{"no issuer", by(good, `subject: a`), "", "spec.match.signers[0].issuer"},
 		{"a subject twice", by(good, `issuer: a, subject: b, subjectRegExp: b`), "", "spec.match.signers[0].subject"},
 		{"an expression that is none", by(good, `issuer: a, subjectRegExp: "("`), "", "spec.match.signers[0].subjectRegExp"},
-		{"anybody allowed", by(allow, `issuer: a, subjectRegExp: ".*"`), "", "spec.match.signers[0].subjectRegExp"},
-		{"anybody with an address allowed", by(allow, `issuer: a, subjectRegExp: ".+@.+"`), "", "spec.match.signers[0].subjectRegExp"},
+		{"any subject allowed", by(allow, `issuer: a, subjectRegExp: ".*"`), "", "spec.match.signers[0].subjectRegExp"},
+		{"any address allowed", by(allow, `issuer: a, subjectRegExp: ".+@.+"`), "", "spec.match.signers[0].subjectRegExp"},
 		{"any workflow anywhere allowed", by(allow, `issuer: a, subjectRegExp: "https://.*"`), "", "spec.match.signers[0].subjectRegExp"},
 		{"any issuer of more than one letter allowed", by(allow, `issuerRegExp: "..+", subject: a`), "", "spec.match.signers[0].issuerRegExp"},
 		{"any issuer allowed", by(allow, `issuerRegExp: ".+", subject: a`), "", "spec.match.signers[0].issuerRegExp"},
@@ -148,7 +148,7 @@ func newSigner(t testing.TB) *verifytest.Signer {
 	return signer
 }
 
-// An override that had expired when it is read is no error, and says nothing.
+// An override that had expired when it is read is no error, and has no effect.
 func TestExpired(t *testing.T) {
 	o, err := compile(written(good+`, match: {repositories: ["*"]}`, `, creationTimestamp: "2027-01-30T00:00:00Z"`))
 	if err != nil {
@@ -203,7 +203,7 @@ func TestSigners(t *testing.T) {
 	}
 }
 
-// What a broken Deny says readably holds; a broken Allow allows nothing.
+// The readable entries of a broken Deny apply; a broken Allow allows nothing.
 func TestBroken(t *testing.T) {
 	why := errors.New("broken")
 	list := `, match: {digests: ["sha256:` + hex64 + `", "sha256:abc"], repositories: [a.example/b, "**"], signers: [{keyFingerprint: ` + hex64 + `}, {key: a}]}`
@@ -282,7 +282,7 @@ func FuzzCompile(f *testing.F) {
 		}
 		said := in.Says(o.Effect, set.Overridden{Names: []image.Ref{image.MustParse("nginx")}, Digests: o.Digests})
 		if said == nil && len(o.Digests) > 0 {
-			t.Error("it is in force and does not speak of its digest")
+			t.Error("it is in force and does not match its digest")
 		}
 		if said != nil {
 			_ = said.Reason()
@@ -320,7 +320,7 @@ spec:
 	// override in bad-day.yaml: spec.match.repositories[0]: "ghcr.io/example/payments:v2": want a repository without tag and digest; a tag may move, and digests have a list of their own
 }
 
-// What the documentation shows compiles.
+// The examples of the documentation compile.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../../examples/overrides/*.yaml")
 	if err != nil || len(files) < 4 {

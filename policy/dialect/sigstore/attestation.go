@@ -73,20 +73,20 @@ func (c *Compiler) condition(one *statement, doc clusterimagepolicy.Policy) (err
 }
 
 // ofStatements is the input of a condition on a statement.
-func ofStatements() sees {
-	return sees{
+func ofStatements() scriptInput {
+	return scriptInput{
 		members: []string{"predicateType", "predicate"},
 		absent:  []string{"_type", "subject"}, why: "it was compared when the statement was proved",
 	}
 }
 
 // ask returns the requirement for the attestation, with the current external texts.
-func (s *statement) ask(c *Compiler, said map[string]string, by policy.Requirement) (policy.Attestation, error) {
+func (s *statement) ask(c *Compiler, external map[string]string, by policy.Requirement) (policy.Attestation, error) {
 	out := policy.Attestation{Name: s.name, Path: s.short(), PredicateType: s.predicateType, Signers: []policy.Requirement{by}}
 	if s.script.language == "" {
 		return out, nil
 	}
-	condition, err := s.script.now(c, said)
+	condition, err := s.script.now(c, external)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", s.short(), err)
 	}

@@ -14,9 +14,9 @@ import (
 
 // Broken returns a policy in place of a document that does not compile, so that its images
 // are undecided and not admitted: it matches pods and objects that create pods, since the
-// intended images are unknown. Its action is the document's, if that can be read. It is
-// nil for content that is no document at all.
-func Broken(document []byte, source string, why error) *policy.Policy {
+// intended images are unknown, where the compiler's policies hold. Its action is the document's, if
+// that can be read. It is nil for content that is no document at all.
+func (c *Compiler) Broken(document []byte, source string, why error) *policy.Policy {
 	if len(document) > field.MaxDocument {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 		meta.Name = "unnamed-" + hash[:8]
 	}
 	everything, _ := compileMatch(nil)
-	r := &brokenRule{why: why, match: everything}
+	r := &brokenRule{why: why, match: everything, options: c.options}
 	return &policy.Policy{
 		Kind: kind, Name: meta.Name, Source: source, Hash: hash, Problems: policy.Problems{Broken: why},
 		Settings: policy.Settings{AuditOnly: settings.Mode == "warn"}, Rules: []policy.Rule{r}, Targets: r.Targets(),
@@ -52,8 +52,9 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 
 // brokenRule cannot be evaluated.
 type brokenRule struct {
-	why   error
-	match []selected
+	why     error
+	match   []selected
+	options Options
 }
 
 var _ policy.Selective = (*brokenRule)(nil)
@@ -72,11 +73,12 @@ func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
 // Plan returns why the policy is broken, for subjects that it may match.
 func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
-	if s.Operation == "DELETE" {
-		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
+	matched, unknown := matches(r.match, s)
+	if !matched && unknown == nil {
+		return policy.RulePlan{Skip: "the policy is broken, and does not match the object"}, nil
 	}
-	if matched, _ := matches(r.match, s); matched {
-		return policy.RulePlan{}, r.why
+	if skip, _ := r.options.skips(s); skip != "" { // an unknown namespace may be labelled
+		return policy.RulePlan{Skip: skip}, nil
 	}
-	return policy.RulePlan{Skip: "the policy is broken, and does not match the object"}, nil
+	return policy.RulePlan{}, r.why
 }

@@ -26,8 +26,8 @@ func TestGlobByDigest(t *testing.T) {
 		{"ghcr.io/org/app:*", "ghcr.io/org/other@" + digest, false, "another image by digest"},
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app@" + digest, false, "one tag is not every digest"},
 		{"ghcr.io/org/app@*", "ghcr.io/org/app@" + digest, true, "every digest"},
-		{"ghcr.io/org/app@*", "ghcr.io/org/app:v1", true, "every digest, and a tag, which stands for one"},
-		{"ghcr.io/org/app@" + digest, "ghcr.io/org/app:v1", true, "one digest, and a tag, which may stand for it"},
+		{"ghcr.io/org/app@*", "ghcr.io/org/app:v1", true, "every digest, and a tag, which resolves to one"},
+		{"ghcr.io/org/app@" + digest, "ghcr.io/org/app:v1", true, "one digest, and a tag, which may resolve to it"},
 		{"ghcr.io/org/app:v1@" + digest, "ghcr.io/org/app:v1", true, "a tag and its digest, and the tag"},
 		{"ghcr.io/org/app:v1@" + digest, "ghcr.io/org/app:v2", false, "a tag and its digest, and another tag"},
 		{"ghcr.io/org/app@*", "ghcr.io/org/other:v1", false, "every digest of another image"},
@@ -62,7 +62,7 @@ func TestImagePatterns(t *testing.T) {
 	}{
 		{"a repository", compile(t, sigstore.Options{}, head+signedByKey), true},
 		{"any registry", compile(t, sigstore.Options{}, strings.Replace(head, "ghcr.io/org/**", `"**/app"`, 1)+signedByKey), false},
-		{"a document that does not compile", sigstore.Broken([]byte(head), "x", why), false},
+		{"a document that does not compile", sigstore.New(sigstore.Options{}).Broken([]byte(head), "x", why), false},
 		{"what no policy names", none, false},
 	} {
 		if patterns, known := c.p.Rules[0].(policy.Selective).ImagePatterns(); known != c.known || (len(patterns) > 0) != known {
@@ -96,13 +96,13 @@ func TestBounds(t *testing.T) {
 	}
 	for size, stands := range map[int]bool{field.MaxDocument: true, field.MaxDocument + 1: false} {
 		text := head + "#" + strings.Repeat("a", size-len(head)-1)
-		if p := sigstore.Broken([]byte(text), "x", errors.New("why")); (p != nil) != stands {
-			t.Errorf("%d bytes stand for a policy: %t", size, p != nil)
+		if p := sigstore.New(sigstore.Options{}).Broken([]byte(text), "x", errors.New("why")); (p != nil) != stands {
+			t.Errorf("%d bytes are a policy: %t", size, p != nil)
 		}
 	}
 }
 
-// TestTaken: what a document may say, and beside it what it may not.
+// TestTaken: the fields that a document may have, and may not have.
 func TestTaken(t *testing.T) {
 	keyless := strings.Replace(keylessHead, "url: 'https://fulcio.sigstore.dev'", "%s", 1) + "%s}%s}]\n"
 	without := func(ca string) string { return fmt.Sprintf(keyless, ca, "", "") }
@@ -117,7 +117,7 @@ func TestTaken(t *testing.T) {
 	certificate := quoted(t, verifytest.Must(verifytest.New(verifytest.Options{})).CA.ChainPEM())
 	sum := strings.Repeat("ab", 32)
 	for _, c := range []struct {
-		reason, spec, want string // want is empty for what is taken
+		reason, spec, want string // want is empty for accepted documents
 	}{
 		{"certificates", without("ca-cert: {data: " + certificate + "}"), ""},
 		{"certificates in two places", without("ca-cert: {data: " + certificate + ", secretRef: {name: a}}"), "found 2"},
@@ -141,14 +141,14 @@ func TestTaken(t *testing.T) {
 		{"a label that is there and absent", matching("resource: pods, selector: {matchExpressions: [{key: app, operator: Exists}, {key: app, operator: DoesNotExist}]}"), "no labels meet it"},
 		{"a label without a name", matching("resource: pods, selector: {matchExpressions: [{key: '', operator: Exists}]}"), "key: is empty"},
 		{"the object's kind", "  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + signedByKey, ""},
-		{"the object's kind, of which it is not told", "  policy: {includeTypeMeta: false, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + signedByKey, "typemeta is not handed on"},
+		{"the object's kind, which is not in the input", "  policy: {includeTypeMeta: false, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + signedByKey, "typemeta is not available"},
 	} {
 		_, err := sigstore.New(sigstore.Options{Secrets: secrets{}, Fetcher: fetched{}}).Compile([]byte(fill(t, head+c.spec)), "x")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want one with %q", c.reason, err, c.want)
 		}
 	}
-	for annotations, good := range map[string]bool{"{quaymaster.dev/stale-if-error: 1h}": true, "{quaymaster.dev/stale-if-error: soon}": false, "{a: 1}": false} {
+	for annotations, good := range map[string]bool{"{quaymaster.dev/stale-if-error: 1h}": true, "{quaymaster.dev/stale-if-error: soon}": false, "{quaymaster.dev/stale: 1h}": false, "{quaymaster.dev/guard: accepted, example.com/stale: 1h}": true, "{a: 1}": false} {
 		text := fill(t, strings.Replace(head, "name: signed", "name: signed, annotations: "+annotations, 1)+signedByKey)
 		if _, err := sigstore.New(sigstore.Options{}).Compile([]byte(text), "x"); (err == nil) != good {
 			t.Errorf("%s: %v", annotations, err)
@@ -212,8 +212,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestNoMatchSkips: where no policy is asked, nothing is missed; and where nobody knows
-// whether one is, nobody knows whether one names the image.
+// TestNoMatchSkips: no-match applies only where policies apply; where that is not known, it
+// is an error.
 func TestNoMatchSkips(t *testing.T) {
 	for _, c := range []struct {
 		reason string
@@ -227,7 +227,7 @@ func TestNoMatchSkips(t *testing.T) {
 			s.NamespaceLabels = map[string]string{"policy.sigstore.dev/include": "true"}
 		}, "checks"},
 		{"a namespace that did not", true, func(*policy.Subject) {}, "skips"},
-		{"a namespace of which nobody knows", true, func(s *policy.Subject) { s.NamespaceKnown = false }, "error"},
+		{"an unknown namespace", true, func(s *policy.Subject) { s.NamespaceKnown = false }, "error"},
 	} {
 		none, err := sigstore.New(sigstore.Options{OptIn: c.optIn}).NoMatch("", nil)
 		if err != nil {
@@ -275,12 +275,12 @@ func TestSameStatements(t *testing.T) {
 	rego := strings.Replace(from, "cue", "rego", 1)
 	both := "  authorities: [{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, " + from + "}]}, {key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, " + rego + "}]}]\n"
 	if got := outcome(plan(t, pod("prod"), "ghcr.io/org/app:v1", compile(t, sigstore.Options{Lookup: cluster}, head+both))); got != "error" {
-		t.Errorf("what is no Rego is not asked as CUE: %s", got)
+		t.Errorf("invalid Rego is not evaluated as CUE: %s", got)
 	}
 }
 
-// TestOverallMore: what a policy over all authorities is asked about, and what is not
-// looked for because of it.
+// TestOverallMore: the input of a policy over all authorities, and the data that it does
+// not need.
 func TestOverallMore(t *testing.T) {
 	const static = "  authorities: [{name: a, static: {action: pass}}, {name: b, static: {action: fail}}]\n"
 	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
@@ -358,7 +358,7 @@ func TestConfigFaults(t *testing.T) {
 		{"one", []policy.ImageManifest{config("linux/amd64", "app")}, policy.Pass},
 		{"the same twice", []policy.ImageManifest{config("linux/amd64", "app"), config("linux/amd64", "app")}, policy.Pass},
 		{"two for one platform", []policy.ImageManifest{config("linux/amd64", "app"), config("linux/amd64", "root")}, policy.Fail},
-		{"for what it is listed", []policy.ImageManifest{listed("linux/amd64")}, policy.Pass},
+		{"for the listed platform", []policy.ImageManifest{listed("linux/amd64")}, policy.Pass},
 		{"listed for another architecture", []policy.ImageManifest{listed("linux/arm64")}, policy.Fail},
 		{"listed for another system", []policy.ImageManifest{listed("windows/amd64")}, policy.Fail},
 		{"none that can be read", []policy.ImageManifest{{Config: []byte("{")}}, policy.Fail},
@@ -370,8 +370,8 @@ func TestConfigFaults(t *testing.T) {
 	}
 }
 
-// TestStatementsAreTold: two statements of one signer are two, and one twice is one.
-func TestStatementsAreTold(t *testing.T) {
+// TestStatementsAreCounted: two statements of one signer are two, and one twice is one.
+func TestStatementsAreCounted(t *testing.T) {
 	const key = "authorities[0].key"
 	spec := "  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln}]}]\n"
 	check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy("count(input.authorityMatches.a.attestations.scan) == 2")+"\n"+spec))
@@ -403,7 +403,7 @@ func changedRoot(t *testing.T, root []byte, change func(map[string]any)) []byte 
 	return verifytest.Must(json.Marshal(value))
 }
 
-// TestUnusable: what a policy names, and what is there is of no use: it cannot be evaluated,
+// TestUnusable: where a referenced root is unusable, the policy cannot be evaluated,
 // neither alone nor by a judge.
 func TestUnusable(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
@@ -485,7 +485,7 @@ func newSignerPEM(t *testing.T) []byte {
 	return verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})).PublicPEM()
 }
 
-// TestTimedOut: whoever judges no more says so.
+// TestTimedOut: a judge with an expired context returns indeterminate.
 func TestTimedOut(t *testing.T) {
 	check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy("true")+"\n  authorities: [{static: {action: pass}}]\n"))
 	over, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -126,6 +127,9 @@ func staleOf(metadata json.RawMessage) (*time.Duration, error) {
 	}
 	if err := json.Unmarshal(metadata, &meta); err != nil {
 		return nil, field.Fail("metadata.annotations", "%w", field.Readable(err))
+	}
+	if err := document.UnknownAnnotations(meta.Annotations, policy.StaleAnnotation); err != nil {
+		return nil, err
 	}
 	return policy.StaleFrom(meta.Annotations)
 }

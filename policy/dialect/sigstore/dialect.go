@@ -1,10 +1,6 @@
 package sigstore
 
-import (
-	"slices"
-
-	"github.com/quaymaster/quaymaster/policy"
-)
+import "slices"
 
 // The names of the dialect.
 const (
@@ -17,11 +13,6 @@ type Policies struct{ *Compiler }
 
 // Recognises is the function of that name.
 func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
-
-// Broken is the function of that name.
-func (Policies) Broken(document []byte, source string, why error) *policy.Policy {
-	return Broken(document, source, why)
-}
 
 // Recognises reports whether a document of this apiVersion and kind is a policy
 // of this dialect.

@@ -32,8 +32,8 @@ func Example() {
 	// Output: authorities[0].keyless ann@example.com (https://issuer.example)
 }
 
-// FuzzCompile: whatever compiles can be asked, and whatever does not stands for
-// itself, broken, or is no document at all.
+// FuzzCompile: a document that compiles can be evaluated, and any other one is a broken
+// policy or no document at all.
 func FuzzCompile(f *testing.F) {
 	for _, spec := range []string{
 		signedByKey, keylessHead + ", trustRootRef: a}}]\n", "  authorities: [{static: {action: fail}}]\n",

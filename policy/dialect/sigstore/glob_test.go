@@ -31,7 +31,7 @@ func TestGlob(t *testing.T) {
 		{"index.docker.io/library/nginx:1", "nginx:1", true, "the name that policy-controller compares"},
 		{"docker.io/library/nginx:1", "index.docker.io/library/nginx:1", true, "another name of Docker Hub"},
 		{"docker.io/nginx:*", "nginx:1", true, "without library"},
-		{"nginx*", "docker.io/library/nginx:1", true, "as it may be written, whoever writes it otherwise"},
+		{"nginx*", "docker.io/library/nginx:1", true, "as it may be written, even if it is written otherwise"},
 		{"nginx*", "ghcr.io/org/nginx:1", false, "elsewhere it is another image"},
 		{"*.docker.io/library/nginx:1", "nginx:1", true, "a wildcard for the registry, which policy-controller calls index.docker.io"},
 		{"ghcr.io/org/*", "ghcr.io/org/app:v1", true, "* and a tag"},

@@ -24,12 +24,12 @@ const (
 	provenanceType = "https://slsa.dev/provenance/v0.2"
 )
 
-// gap is an answer to the questions of one authority: nobody could look.
+// gap makes the claims of one authority unverifiable: the registry is unavailable.
 func gap(of string, others policy.Answers) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		answer := others(q)
 		if q.Authority.Name == of {
-			answer.Gaps = []error{&image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("nobody answers")}}
+			answer.Gaps = []error{&image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("no response")}}
 		}
 		return answer
 	}
@@ -53,16 +53,16 @@ func TestMixed(t *testing.T) {
 	}{
 		{either, answers(proof{authority: first}), policy.Pass, policy.Verified, "the signature of one"},
 		{either, answers(proof{second, vulnType, `{"score":6}`}), policy.Pass, policy.Verified, "the statement of the other"},
-		{either, answers(proof{authority: second}), policy.Fail, policy.Unsigned, "a signature by who owes a statement"},
-		{either, answers(proof{first, vulnType, `{"score":6}`}), policy.Fail, policy.Unsigned, "a statement by who owes a signature"},
+		{either, answers(proof{authority: second}), policy.Fail, policy.Unsigned, "a signature by the authority that must attest"},
+		{either, answers(proof{first, vulnType, `{"score":6}`}), policy.Fail, policy.Unsigned, "a statement by the authority that must sign"},
 		{either, answers(proof{second, vulnType, `{"score":8}`}), policy.Fail, policy.ConditionFailed, "a statement that the condition does not agree with, which is nearer than no signature"},
 		{either, answers(), policy.Fail, policy.Unsigned, "nothing"},
-		{either, gap(first, answers()), policy.Indeterminate, policy.Unavailable, "nobody could look for the signature"},
-		{either, gap(first, answers(proof{second, vulnType, `{"score":6}`})), policy.Pass, policy.Verified, "nobody could look for the signature, and the statement is there"},
+		{either, gap(first, answers()), policy.Indeterminate, policy.Unavailable, "the signature could not be verified"},
+		{either, gap(first, answers(proof{second, vulnType, `{"score":6}`})), policy.Pass, policy.Verified, "the signature could not be verified, and the statement is there"},
 		{several, answers(proof{first, vulnType, "{}"}, proof{first, provenanceType, "{}"}), policy.Pass, policy.Verified, "both statements of one"},
 		{several, answers(proof{first, vulnType, "{}"}, proof{second, provenanceType, "{}"}), policy.Fail, policy.NoAttestation, "one statement of each"},
-		{refused, answers(proof{authority: first}), policy.Pass, policy.Verified, "a signature beside one who always fails"},
-		{refused, answers(), policy.Fail, policy.Unsigned, "nothing beside one who always fails"},
+		{refused, answers(proof{authority: first}), policy.Pass, policy.Verified, "a signature next to an authority that always fails"},
+		{refused, answers(), policy.Fail, policy.Unsigned, "nothing next to an authority that always fails"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			check := only(t, compile(t, sigstore.Options{}, head+c.spec))
@@ -101,9 +101,9 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestTheNearestAuthorityStandsFirst: of authorities that want different things, and of
-// which none passes, who came nearest is told first.
-func TestTheNearestAuthorityStandsFirst(t *testing.T) {
+// TestNearestAuthorityFirst: of authorities with different requirements, of which none
+// passes, the reason of the nearest match is reported first.
+func TestNearestAuthorityFirst(t *testing.T) {
 	const spec = head + "  authorities: [{key: {data: $KEY}}, {key: {data: $KEY}, attestations: [{name: a, predicateType: vuln}]}]\n"
 	first, second := "authorities[0].key", "authorities[1].key"
 	for _, c := range []struct {
@@ -182,12 +182,12 @@ func TestAuthorityMatches(t *testing.T) {
 		{twoOfThree, answers(proof{authority: keys[0]}, proof{keys[2], vulnType, `{"score":8}`}), policy.Fail, policy.Denied, "a statement that the condition does not agree with is no match"},
 		{twoOfThree, answers(), policy.Fail, policy.Unsigned, "none passes, and the policy is not asked"},
 		{"true", answers(), policy.Fail, policy.Unsigned, "none passes, whatever the policy would say"},
-		{twoOfThree, gap(keys[1], answers(proof{authority: keys[0]}, scan)), policy.Indeterminate, policy.Unavailable, "what nobody could look at may be what the policy minds"},
+		{twoOfThree, gap(keys[1], answers(proof{authority: keys[0]}, scan)), policy.Indeterminate, policy.Unavailable, "the claim that could not be verified may affect the policy"},
 		{twoOfThree, gap(keys[0], answers(proof{authority: keys[0]}, scan)), policy.Indeterminate, policy.Unavailable, "so may a part of it"},
 		{"not input.authorityMatches.b", answers(proof{authority: keys[0]}), policy.Pass, policy.Verified, "one that must not pass does not"},
 		{"not input.authorityMatches.b", answers(proof{authority: keys[0]}, proof{authority: keys[1]}), policy.Fail, policy.Denied, "one that must not pass does"},
 		{"not input.authorityMatches.b", gap(keys[1], answers(proof{authority: keys[0]})), policy.Indeterminate, policy.Unavailable, "whether it does is not known"},
-		{`count(input.authorityMatches.a.signatures) == 1; input.authorityMatches.a.signatures[0].id != ""; not input.authorityMatches.a.signatures[0].subject`, answers(proof{authority: keys[0]}, proof{authority: keys[0]}), policy.Pass, policy.Verified, "a key has an id, and who signs twice counts once"},
+		{`count(input.authorityMatches.a.signatures) == 1; input.authorityMatches.a.signatures[0].id != ""; not input.authorityMatches.a.signatures[0].subject`, answers(proof{authority: keys[0]}, proof{authority: keys[0]}), policy.Pass, policy.Verified, "a key has an id, and a second signature by it does not count"},
 		{`x := input.authorityMatches["authority-2"].attestations.scan[_]; x.predicateType == "vuln"; not input.authorityMatches["authority-2"].signatures`, answers(scan), policy.Pass, policy.Verified, "statements by the names of authority and attestation"},
 		{`input.authorityMatches["authority-2"].attestations.scan`, answers(proof{authority: keys[0]}), policy.Fail, policy.Denied, "no statement of that name"},
 		{`x := input.authorityMatches.a.signatures[_]; x.subject == "https://github.com/org/app/.github/workflows/release.yml@refs/heads/main"; x.issuer == "https://token.actions.githubusercontent.com"; x.githubWorkflowTrigger == "push"; x.githubWorkflowSha == "abc"; x.githubWorkflowName == "release"; x.githubWorkflowRepo == "org/app"; x.githubWorkflowRef == "refs/heads/main"`, byWorkflow(keys[0]), policy.Pass, policy.Verified, "the workflow"},
@@ -303,10 +303,10 @@ func TestConfig(t *testing.T) {
 		{rego, []policy.ImageManifest{config("linux/amd64", "root")}, nil, policy.Fail, "a field in lower case, which a runtime reads all the same"},
 		{rego, []policy.ImageManifest{config("linux/amd64", "app"), config("linux/arm64", "root")}, nil, policy.Fail, "one of several platforms"},
 		{rego, []policy.ImageManifest{config("linux/amd64", "app"), config("linux/amd64", "root")}, nil, policy.Fail, "two images for one platform"},
-		{rego, []policy.ImageManifest{listed(config("linux/amd64", "app"), "linux", "amd64")}, nil, policy.Pass, "listed as what it is"},
+		{rego, []policy.ImageManifest{listed(config("linux/amd64", "app"), "linux", "amd64")}, nil, policy.Pass, "listed as its own platform"},
 		{rego, []policy.ImageManifest{listed(config("linux/amd64", "app"), "linux", "arm64")}, nil, policy.Fail, "listed as another platform"},
 		{rego, []policy.ImageManifest{{Config: []byte("{")}}, nil, policy.Fail, "no configuration"},
-		{rego, nil, &image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("nobody answers")}, policy.Indeterminate, "a configuration that nobody could read"},
+		{rego, nil, &image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("no response")}, policy.Indeterminate, "a configuration that could not be read"},
 		{cue, []policy.ImageManifest{config("linux/arm/v7", "app")}, nil, policy.Pass, "a platform with a variant"},
 		{cue, []policy.ImageManifest{config("linux/arm/v6", "app")}, nil, policy.Fail, "another variant"},
 	} {
@@ -351,10 +351,10 @@ func (f fetched) Fetch(_ context.Context, url, _ string) ([]byte, error) {
 	if text, ok := f[url]; ok {
 		return []byte(text), nil
 	}
-	return nil, errors.New("nobody answers")
+	return nil, errors.New("no response")
 }
 
-// TestRemote: a policy at an address, at both levels, is what its sum says.
+// TestRemote: a policy at an address, at both levels, must have its checksum.
 func TestRemote(t *testing.T) {
 	const attested = "predicate: score: <7"
 	over := "package sigstore\nisCompliant { input.authorityMatches.a }"
@@ -378,12 +378,12 @@ func TestRemote(t *testing.T) {
 		score        int
 		want, reason string
 	}{
-		{func() {}, 6, "policies.example/scan, SHA-256", "nobody answers"},
+		{func() {}, 6, "policies.example/scan, SHA-256", "no response"},
 		{func() { net["https://policies.example/scan"] = "predicate: _" }, 6, "what stands there has the SHA-256", "another document"},
 		{func() { net["https://policies.example/scan"] = attested }, 6, "policy in https://policies.example/over", "the other one is missing"},
 		{func() { net["https://policies.example/over"] = over }, 6, "pass", "both are there"},
 		{func() {}, 8, "fail", "and hold"},
-		{func() { clear(net) }, 6, "pass", "nobody answers any more, and the sum says what it was"},
+		{func() { clear(net) }, 6, "pass", "no response any more, and the cached policy has the checksum"},
 	} {
 		c.does()
 		if got := ask(c.score); !strings.Contains(got, c.want) {
@@ -401,7 +401,7 @@ func TestOverallConfigMap(t *testing.T) {
 		{"", "not found", "it is not there"},
 		{"authorityMatches: a: signatures: [{...}]", "pass", "it holds"},
 		{"authorityMatches: b: _", "fail", "changed, it does not"},
-		{"spec: _", "spec is not handed on", "it speaks of what it is not handed"},
+		{"spec: _", "spec is not available", "it reads a field that is not in its input"},
 	} {
 		if c.text != "" {
 			cluster["rules/over"] = map[string]any{"cue": c.text}

@@ -32,15 +32,15 @@ type script struct {
 	// text is the policy's text; empty where it is elsewhere.
 	text string
 	// condition is compiled from text; nil for an external policy.
-	condition *remembering
+	condition *cachedCondition
 	// configMap and remote are the location of an external policy; at most one is set.
 	configMap *clusterimagepolicy.ConfigMapRef
 	remote    *clusterimagepolicy.RemotePolicy
-	sees
+	scriptInput
 }
 
-// sees describes a policy's input: its members, and the absent ones.
-type sees struct {
+// scriptInput describes a policy's input: its members, and the absent ones.
+type scriptInput struct {
 	members, absent []string
 	names           map[string][]string // below members, by path
 	// why is the reason for the absent members.
@@ -48,8 +48,8 @@ type sees struct {
 }
 
 // script reads the four fields that policies of both levels have.
-func (c *Compiler) script(doc clusterimagepolicy.Policy, path string, data sees) (script, error) {
-	s := script{path: path, language: doc.Type, text: doc.Data, sees: data}
+func (c *Compiler) script(doc clusterimagepolicy.Policy, path string, data scriptInput) (script, error) {
+	s := script{path: path, language: doc.Type, text: doc.Data, scriptInput: data}
 	if doc.Type != "cue" && doc.Type != "rego" {
 		return s, field.Fail(path+".type", "unknown type %q: want cue or rego", doc.Type)
 	}
@@ -103,19 +103,19 @@ func (c *Compiler) remote(doc clusterimagepolicy.RemotePolicy, path string) (*cl
 }
 
 // compileScript compiles a text for a script.
-func (c *Compiler) compileScript(s *script, text string) (*remembering, error) {
+func (c *Compiler) compileScript(s *script, text string) (*cachedCondition, error) {
 	if s.language == "cue" {
 		made, err := cue.Compile(text, cue.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members})
 		if err != nil {
 			return nil, err
 		}
-		return &remembering{inner: made, timeless: true}, nil
+		return &cachedCondition{inner: made, timeless: true}, nil
 	}
 	made, err := rego.Compile(text, rego.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members, Names: s.names, Now: c.options.Now})
 	if err != nil {
 		return nil, err
 	}
-	return &remembering{inner: made, timeless: made.Timeless()}, nil
+	return &cachedCondition{inner: made, timeless: made.Timeless()}, nil
 }
 
 // elsewhere reports whether the text is not in the document.
@@ -132,18 +132,18 @@ func (s *script) place() string {
 	return "the document"
 }
 
-// same reports whether two scripts say the same.
+// same reports whether two scripts have the same language and text.
 func (s *script) same(other *script) bool {
 	return s.language == other.language && s.text == other.text && s.elsewhere() == other.elsewhere() &&
 		(!s.elsewhere() || s.place() == other.place())
 }
 
 // now returns the condition with the current external text.
-func (s *script) now(c *Compiler, said map[string]string) (*remembering, error) {
+func (s *script) now(c *Compiler, external map[string]string) (*cachedCondition, error) {
 	condition := s.condition
 	if s.elsewhere() {
 		var err error
-		condition, err = c.compileScript(s, said[s.place()])
+		condition, err = c.compileScript(s, external[s.place()])
 		if err != nil {
 			return nil, fmt.Errorf("the policy in %s: %w", s.place(), err)
 		}

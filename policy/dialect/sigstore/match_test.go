@@ -1,6 +1,7 @@
 package sigstore_test
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"testing"
@@ -10,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// outcome says what a policy does with a subject: "checks", "skips", "nothing" or
+// outcome returns the effect of a policy on a subject: "checks", "skips", "nothing" or
 // "error".
 func outcome(made set.Plan) string {
 	switch {
@@ -45,7 +46,7 @@ func TestMatch(t *testing.T) {
 		{"", deployment, "checks", "none: what makes pods"},
 		{"", of("batch", "CronJob"), "checks", "none: what makes what makes pods"},
 		{"", of("", "ReplicationController"), "skips", "a kind that policy-controller leaves alone"},
-		{"", of("example.com", "Pod"), "skips", "somebody's kind of that name"},
+		{"", of("example.com", "Pod"), "skips", "a custom kind of that name"},
 		{"", func(s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, "checks", "containers that are added later"},
 		{"", func(s *policy.Subject) { s.Subresource = "exec" }, "skips", "another subresource"},
 		{"", func(s *policy.Subject) { s.Operation = "DELETE" }, "skips", "a deletion"},
@@ -68,7 +69,7 @@ func TestMatch(t *testing.T) {
 		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: app, operator: Exists}]}}]", nil, "checks", "exists"},
 		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: app, operator: DoesNotExist}]}}]", nil, "skips", "does not exist"},
 		{"[{resource: pods, version: v1, selector: {}}]", bare, "checks", "an empty selector selects all"},
-		{"[{resource: pods, version: v1, selector: {matchLabels: {app: web}}}]", bare, "error", "labels that nobody knows"},
+		{"[{resource: pods, version: v1, selector: {matchLabels: {app: web}}}]", bare, "error", "unknown labels"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			match := ""
@@ -102,6 +103,13 @@ func TestOptIn(t *testing.T) {
 		}
 		if got := outcome(plan(t, s, "quay.io/org/app:v1", p)); got == "error" || got == "checks" {
 			t.Errorf("label %q, known %t: an image that the policy does not name: %s", c.label, c.known, got)
+		}
+		broken := map[string]string{"checks": "error"}
+		for optIn, want := range map[bool]string{true: cmp.Or(broken[c.want], c.want), false: "error"} {
+			stand := sigstore.New(sigstore.Options{OptIn: optIn}).Broken([]byte(head), "x", errors.New("why"))
+			if got := outcome(plan(t, s, "quay.io/org/app:v1", stand)); got != want {
+				t.Errorf("label %q, known %t, opt-in %t: a broken policy: %s; want %s", c.label, c.known, optIn, got, want)
+			}
 		}
 		everywhere := compile(t, sigstore.Options{}, head+signedByKey)
 		if got := outcome(plan(t, s, "ghcr.io/org/app:v1", everywhere)); got != "checks" {
@@ -172,7 +180,7 @@ func TestNoMatch(t *testing.T) {
 	s := pod("prod")
 	s.Bare, s.Object = true, policy.Content{}
 	if got := outcome(plan(t, s, "ghcr.io/org/app:v1", none)); got != "error" {
-		t.Errorf("labels that nobody knows: %s", got)
+		t.Errorf("unknown labels: %s", got)
 	}
 	s.Group, s.Kind = "", "ConfigMap"
 	if got := outcome(plan(t, s, "ghcr.io/org/app:v1", none)); got != "skips" {
@@ -195,7 +203,7 @@ func TestBroken(t *testing.T) {
 		{"spec: text\nmetadata: {name: a}", false, false, "a", "no spec"},
 		{"{", true, false, "", "no document"},
 	} {
-		var dialect sigstore.Policies
+		dialect := sigstore.Policies{Compiler: sigstore.New(sigstore.Options{})}
 		p := dialect.Broken([]byte(c.text), "test.yaml", why)
 		if (p == nil) != c.none {
 			t.Errorf("%s: %v", c.reason, p)

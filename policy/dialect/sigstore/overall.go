@@ -21,7 +21,7 @@ func (c *Compiler) overall(doc clusterimagepolicy.Policy, authorities []clusteri
 	out := &overall{
 		spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), config: is(doc.FetchConfigFile),
 	}
-	data := sees{
+	data := scriptInput{
 		members: []string{"authorityMatches"}, names: map[string][]string{},
 		why: "ask for it with fetchConfigFile, includeSpec, includeObjectMeta or includeTypeMeta",
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// yard is a registry with the signers that the policies in testdata speak of.
+// yard is a registry with the signers of the policies in testdata.
 type yard struct {
 	*gatetest.Env
 	private                              *gatetest.Yard // of another Sigstore, on the same registry
@@ -92,7 +92,7 @@ func (y *yard) buildAs(architecture, user string) gatetest.Image {
 	}
 }
 
-// evidence is somebody's work on an image.
+// evidence attaches a signature or statement to an image.
 type evidence func(*testing.T, *yard, gatetest.Image)
 
 func done(t *testing.T, err error) {
@@ -156,7 +156,7 @@ func prefixed(repository, prefix string) evidence {
 }
 
 // referrer is a statement in a bare DSSE envelope that refers to the image (OCI 1.1),
-// by a key or by nobody.
+// signed by a key or unsigned.
 func referrer(who func(*yard) *verifytest.Signer, predicateType, predicate string) evidence {
 	return func(t *testing.T, y *yard, i gatetest.Image) {
 		claim := verifytest.Claim{Signer: y.stranger, NoLog: true, NoSignatures: true}
@@ -269,7 +269,7 @@ func TestPoliciesAtTheGate(t *testing.T) {
 		{policy: "two-of-three", evidence: []evidence{byKey(release), byKey(quality)}, want: gate.Allow, reason: "two sign"},
 		{policy: "two-of-three", evidence: []evidence{byKey(quality), stating(security, vulnType, goodScan)}, want: gate.Allow, reason: "one signs, one states"},
 		{policy: "two-of-three", evidence: []evidence{byKey(release), byKey(release)}, want: gate.Deny, reason: "one signs twice"},
-		{policy: "two-of-three", evidence: []evidence{byKey(release), byKey(security)}, want: gate.Deny, reason: "one signs who should state"},
+		{policy: "two-of-three", evidence: []evidence{byKey(release), byKey(security)}, want: gate.Deny, reason: "one signs that should attest"},
 		{policy: "release-and-scan", evidence: []evidence{byKey(release), stating(security, vulnType, goodScan)}, want: gate.Allow, reason: "both"},
 		{policy: "release-and-scan", evidence: []evidence{byKey(release)}, want: gate.Deny, reason: "no scan"},
 		{policy: "match", object: deploymentObject("shop"), evidence: []evidence{byKey(release)}, want: gate.Allow, reason: "signed"},
@@ -392,7 +392,7 @@ func TestUpdatesAtTheGate(t *testing.T) {
 		{"to a signed one", labelled(of("key")), foreign, podObject, true, gate.Allow},
 		{"it was there", labelled(of("key")), podObject, podObject, false, gate.Allow},
 		{"it is removed", labelled(of("key")), podObject, foreign, false, gate.Allow},
-		{"the spec is no longer what it must be", of("own-network"), podObject, shared, true, gate.Deny},
+		{"the spec does not conform any more", of("own-network"), podObject, shared, true, gate.Deny},
 		{"the labels are no longer", of("own-network"), podObject, foreign, true, gate.Deny},
 		{"both are", of("own-network"), foreign, podObject, true, gate.Allow},
 		{"they were not before, either", of("own-network"), shared, shared, true, gate.Allow},
@@ -487,8 +487,8 @@ func TestTogetherAtTheGate(t *testing.T) {
 	}
 }
 
-// TestDigestsAtTheGate: a glob with a digest speaks of an image that is named by a tag which
-// stands for it, as in policy-controller, where tags are resolved first.
+// TestDigestsAtTheGate: a glob with a digest matches an image with a tag that resolves to
+// it, as in policy-controller, where tags are resolved first.
 func TestDigestsAtTheGate(t *testing.T) {
 	y := newYard(t)
 	bad, good := y.Build("shop/app", "bad", "bad"), y.Build("shop/app", "good", "good")
@@ -500,13 +500,13 @@ func TestDigestsAtTheGate(t *testing.T) {
 		reason                 string
 	}{
 		{"@" + bad.Manifest.Digest, refuse, bad.ByDigest(), gate.Deny, "the digest itself"},
-		{"@" + bad.Manifest.Digest, refuse, bad.Name, gate.Deny, "a tag that stands for it"},
-		{"@" + bad.Manifest.Digest, refuse, good.Name, gate.Allow, "a tag that stands for another"},
+		{"@" + bad.Manifest.Digest, refuse, bad.Name, gate.Deny, "a tag that resolves to it"},
+		{"@" + bad.Manifest.Digest, refuse, good.Name, gate.Allow, "a tag that resolves to another"},
 		{"@" + bad.Manifest.Digest, refuse, good.ByDigest(), gate.Unchecked, "another digest"},
 		{"@" + bad.Manifest.Digest, signed, bad.Name, gate.Deny, "a tag of the digest that must be signed"},
 		{"@sha256:*", signed, bad.Name, gate.Deny, "any digest must be signed, and the tag's is not"},
 		{"@sha256:*", signed, good.Name, gate.Allow, "any digest must be signed, and the tag's is"},
-		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Error, "what the tag stands for is not known"},
+		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Error, "the tag's digest is not known"},
 		{"@" + bad.Manifest.Digest, "{static: {action: pass}}", good.Name, gate.Allow, "nothing is asked anyway"},
 	} {
 		text := strings.Replace(head, "ghcr.io/org/**", `"$HOST/shop/app`+c.glob+`"`, 1) + "  authorities: [" + c.authority + "]\n"

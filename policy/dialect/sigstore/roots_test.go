@@ -173,8 +173,8 @@ func prove(t *testing.T, snapshot *trust.Snapshot, format attest.Format, s *veri
 	return cosign.New(snapshot).Verify(t.Context(), subject, attest.Evidence{Format: format, Role: attest.Signature, Payload: layer.Payload, Annotations: layer.Annotations}, a)
 }
 
-// TestTrustRootsChange: what is trusted now counts, and what nobody knows is
-// undecided.
+// TestTrustRootsChange: the current trusted root counts, and an unknown one is
+// indeterminate.
 func TestTrustRootsChange(t *testing.T) {
 	ours := verifytest.Must(verifytest.New(verifytest.Options{Name: "ours"}))
 	theirs := verifytest.Must(verifytest.New(verifytest.Options{Name: "theirs"}))
@@ -229,7 +229,7 @@ func TestTrustRootsChange(t *testing.T) {
 	if got := hash(); len(got) != 64 {
 		t.Errorf("read: %s", got)
 	}
-	roots.Put(remote) // the same document keeps what was said
+	roots.Put(remote) // the same document keeps its root
 	if got := hash(); len(got) != 64 {
 		t.Errorf("put again: %s", got)
 	}

@@ -85,7 +85,7 @@ func plan(tb testing.TB, s *policy.Subject, ref string, policies ...*policy.Poli
 	return set.Plan(tb.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{container(ref)}, nil })
 }
 
-// decision says what a check comes to, by its judge where it has one.
+// decision returns the decision of a check, by its judge where it has one.
 func decision(tb testing.TB, check *policy.Check, proved policy.Answers) policy.Decision {
 	tb.Helper()
 	if check.Judge == nil {
@@ -108,8 +108,7 @@ func only(tb testing.TB, p *policy.Policy) *policy.Check {
 	return &made.Checks[0]
 }
 
-// proof is what was proved, made up: for the authorities of a name, a signature
-// or statements.
+// proof is a made-up verified claim: a signature or statement by the authorities of a name.
 type proof struct {
 	authority string
 	// predicateType is empty for a signature.
@@ -163,7 +162,7 @@ func TestAuthorities(t *testing.T) {
 		{two, []proof{{first, provenance, ci}}, policy.Fail, policy.NoAttestation, "one of two statements"},
 		{two, []proof{{authority: first}}, policy.Fail, policy.NoAttestation, "a signature is no statement"},
 		{either, []proof{{second, provenance, ci}}, policy.Pass, policy.Verified, "the statement of the second"},
-		{either, []proof{{"another", provenance, ci}}, policy.Fail, policy.NoAttestation, "the statement of a stranger"},
+		{either, []proof{{"another", provenance, ci}}, policy.Fail, policy.NoAttestation, "a statement signed by another key"},
 		{cued, []proof{{first, provenance, ci}}, policy.Pass, policy.Verified, "CUE holds"},
 		{cued, []proof{{first, provenance, other}}, policy.Fail, policy.ConditionFailed, "CUE does not hold"},
 		{cued, []proof{{first, provenance, "{}"}}, policy.Fail, policy.ConditionFailed, "CUE and a statement that lacks the field"},
@@ -174,7 +173,7 @@ func TestAuthorities(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			check := only(t, compile(t, sigstore.Options{}, head+c.spec))
-			for range 2 { // the second time from memory
+			for range 2 { // the second time from the cache
 				decision := decision(t, check, answers(c.proofs...))
 				if decision.Result != c.want || decision.Reasons[0].Code != c.code {
 					t.Errorf("%s %+v; want %s %s", decision.Result, decision.Reasons, c.want, c.code)
@@ -184,7 +183,7 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
-// TestStatic: what decides by itself asks nobody.
+// TestStatic: a static authority needs no claim queries.
 func TestStatic(t *testing.T) {
 	for _, c := range []struct {
 		authorities string

@@ -19,7 +19,7 @@ type made struct {
 	check policy.Check
 	// members and overall are the judge's input; none where the check expresses everything.
 	members []member
-	overall *remembering
+	overall *cachedCondition
 }
 
 // member is an authority as a judge asks it: by a check of its own.

@@ -109,7 +109,7 @@ func TestImportTraps(t *testing.T) {
 	}
 }
 
-// trustRoots are TrustRoots that are there; what they say does not matter.
+// trustRoots are TrustRoots by name, with any content.
 type trustRoots map[string]bool
 
 func (r trustRoots) TrustedRoot(name string) ([]byte, error) {
@@ -171,8 +171,8 @@ func TestCertificateInSecret(t *testing.T) {
 		want   gate.Result
 		reason string
 	}{
-		{y.private.Sigstore.CA.ChainPEM(), gate.Allow, "who issued the certificate"},
-		{y.Sigstore.CA.ChainPEM(), gate.Deny, "somebody else"},
+		{y.private.Sigstore.CA.ChainPEM(), gate.Allow, "the issuer of the certificate"},
+		{y.Sigstore.CA.ChainPEM(), gate.Deny, "another issuer"},
 		{[]byte("x"), gate.Error, "no certificate"},
 	} {
 		g, err := y.Gate(compile(t, options(c.pem), text))

@@ -81,6 +81,8 @@ func (v Variable) omitted(name string) (any, bool) {
 		return "", true
 	case "dryRun":
 		return false, true
+	case "options": // the API server writes null for none
+		return nil, true
 	case "userInfo":
 		return map[string]any{}, true
 	case "requestKind":

@@ -28,7 +28,7 @@ type rule struct {
 func TestDecode(t *testing.T) {
 	for _, c := range []struct{ text, want, reason string }{
 		{`{"name":"a","validate":{"message":"b","list":["c"],"yes":true,"count":1}}`, "", "every field"},
-		{`{"nam":"a"}`, "path.nam: unknown field: did you mean name?", "a misspelt field, of what is embedded"},
+		{`{"nam":"a"}`, "path.nam: unknown field: did you mean name?", "a misspelt field of an embedded struct"},
 		{`{"validate":{"mesage":"b"}}`, "path.validate.mesage: unknown field: did you mean message?", "a misspelt field below"},
 		{`{"validate":{"other":"b"}}`, "path.validate.other: unknown field", "an unknown field"},
 		{`{"Name":"a"}`, "path.Name: unknown field", "another case"},
@@ -67,8 +67,8 @@ func TestMeant(t *testing.T) {
 	for _, c := range []struct{ text, want, reason string }{
 		{`{"pointer":{"mesage":"b"}}`, "pointer.mesage: unknown field: did you mean message?", "behind a pointer"},
 		{`{"list":[{},{"mesage":"b"}]}`, "list[1].mesage: unknown field: did you mean message?", "in a list"},
-		{`{"map":{"k":{"mesage":"b"}}}`, "map.k.mesage: unknown field", "in a map, whose members have any name"},
-		{`{"named":{"othr":"b"}}`, "named.othr: unknown field: did you mean other?", "in what is embedded by a name"},
+		{`{"map":{"k":{"mesage":"b"}}}`, "map.k.mesage: unknown field", "in a map with members of any name"},
+		{`{"named":{"othr":"b"}}`, "named.othr: unknown field: did you mean other?", "in a struct that is embedded by a name"},
 		{`{"othr":"b"}`, "othr: unknown field", "which has no fields without it"},
 		{`{"mesage":"b"}`, "mesage: unknown field", "of a member that has no name in JSON, and is not embedded"},
 		{`{"json":{"mesage":"b"}}`, "", "in JSON that may be anything"},
@@ -207,4 +207,26 @@ func Example() {
 	}
 	fmt.Println(document.Decode([]byte(`{"patern": {}}`), &into, "spec.rules[0].validate"))
 	// Output: spec.rules[0].validate.patern: unknown field: did you mean pattern?
+}
+
+// TestUnknownAnnotations: an annotation of the project that has no effect is an error; those of
+// others are left alone.
+func TestUnknownAnnotations(t *testing.T) {
+	const known = "quaymaster.dev/platforms"
+	for key, want := range map[string]string{
+		known:                         "",
+		document.GuardAnnotation:      "",
+		document.OriginAnnotation:     "", // a generate rule may create policies
+		"example.com/platforms":       "",
+		"quaymaster.dev.example/a":    "",
+		"quaymaster.dev/plattforms":   "unknown annotation: did you mean quaymaster.dev/platforms?",
+		"quaymaster.dev/guards":       "unknown annotation: did you mean quaymaster.dev/guard?",
+		"quaymaster.dev/of-my-making": "unknown annotation",
+		"quaymaster.dev/":             "unknown annotation",
+	} {
+		err := document.UnknownAnnotations(map[string]string{key: "x"}, known)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasSuffix(err.Error(), "metadata.annotations["+key+"]: "+want)) {
+			t.Errorf("%s: %v, want %q", key, err, want)
+		}
+	}
 }

@@ -88,6 +88,24 @@ func fieldProblem(message string) error {
 	return Fail(strings.TrimSuffix(quoted, `"`), "%s", what)
 }
 
+// RefuseNull refuses fields of spec that are written without a value: left out, they would
+// confine nothing.
+func RefuseNull(document []byte, names ...string) error {
+	var d struct {
+		Spec map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		if string(d.Spec[name]) == "null" {
+			errs = append(errs, Fail("spec."+name, "is null: write a value, or leave the field out"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Readable removes the Go types from a message of encoding/json.
 func Readable(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

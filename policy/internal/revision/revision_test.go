@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/revision"
 )
 
-// TestChanges: what the API server writes with each update is no change.
+// TestChanges: fields that the API server writes with each update are no change.
 func TestChanges(t *testing.T) {
 	of := func(spec, label, version string) policy.Content {
 		return policy.ContentOf(map[string]any{

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
-// TestTheLastThatIsPaidFor: what is allowed may be spent to the last, and nothing more.
+// TestTheLastThatIsPaidFor: a budget can be spent to the last unit, and not beyond.
 func TestTheLastThatIsPaidFor(t *testing.T) {
 	s := trendScope(t)
 	p, err := s.Compile("e", "true")
@@ -163,7 +163,7 @@ func TestNothingMoreIsEvaluated(t *testing.T) {
 		{reason: "one that costs too much", expression: open + " && lists.range(1000).all(a, lists.range(1000).all(b, true))", calls: 1, over: true},
 		{reason: "one that costs too much in another world", expression: "n('a') > 0 && lists.range(1000).all(a, lists.range(1000).all(b, true))", calls: 2, over: true},
 		{reason: "one that costs more than is left", expression: open + " && object.missing", spent: maxTotalCost, calls: 1, over: true},
-		{reason: "one whose time is over", expression: open, cancels: true, calls: 1, over: true},
+		{reason: "one that exceeds its time", expression: open, cancels: true, calls: 1, over: true},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		s, calls := trendScope(t), 0
@@ -266,7 +266,7 @@ func TestVariablesAreReadByName(t *testing.T) {
 	}
 }
 
-// TestNoOtherForm: what is of this package has no form outside of the language.
+// TestNoOtherForm: the types of this package cannot be converted to others.
 func TestNoOtherForm(t *testing.T) {
 	for _, value := range []ref.Val{&variables{}, libraryContext{is: httpType()}, groupVersionResource{}} {
 		if form, err := value.ConvertToNative(reflect.TypeFor[string]()); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// TestRepetitions: a short pattern may stand for a large one.
+// TestRepetitions: a short pattern may compile to a large one.
 func TestRepetitions(t *testing.T) {
 	s := newScope(t)
 	in := inputs()
@@ -31,7 +31,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// TestTypesThatDouble: a few names may stand for a type that nobody can write out.
+// TestTypesThatDouble: a few names may denote a type that is too large to write out.
 func TestTypesThatDouble(t *testing.T) {
 	env, err := cel.NewEnv(options())
 	if err != nil {

@@ -2,8 +2,13 @@ package cel_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +46,20 @@ func TestBudget(t *testing.T) {
 		{"JSON of the same text many times", "json.marshal(" + thousand + ".map(i, object.long)).size() > 0", "json.marshal({'a': 1}) == '{\"a\":1}'"},
 		{"distinct items of many", "lists.range(50000).distinct().size() > 0", "[1, 1].distinct().size() == 1"},
 		{"calls in loops", "lists.range(100000).all(a, lists.range(100).all(b, verify('a', []) > 0))", "verify('a', []) > 0"},
+		{"certificates decoded again and again", thousand + ".all(i, x509.decode(object.certificate).Version == 3.0)", "x509.decode(object.certificate).Version == 3.0"},
+		{"a long text with a certificate", "x509.decode(lists.range(20).map(i, object.long).join() + object.certificate).Version == 3.0", "x509.decode(object.text + '\\n' + object.certificate).Version == 3.0"},
 		{"split into letters", thousand + ".all(i, object.long.split('').size() > 0)", "'abc'.split('').size() == 3"},
 	}
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	env, err := cel.NewEnv(options())
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +68,7 @@ func TestBudget(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			s := scopeOf(t, env)
 			in := inputs()
-			in.Variables["object"] = map[string]any{"long": strings.Repeat("x", 20_000), "text": "abc"}
+			in.Variables["object"] = map[string]any{"long": strings.Repeat("x", 20_000), "text": "abc", "certificate": certificate}
 			began := time.Now()
 			_, err := compile(t, s, test.expression).Bool(t.Context(), s.NewActivation(in))
 			if _, ok := errors.AsType[*cel.BudgetError](err); !ok {
@@ -67,7 +84,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNotAbsorbed: an expression that was stopped says nothing.
+// TestBudgetIsNotAbsorbed: an expression that was stopped has no result.
 func TestBudgetIsNotAbsorbed(t *testing.T) {
 	s := newScope(t)
 	_, err := compile(t, s, "lists.range(9223372036854775807).size() > 0 || lists.range(1000).all(a, lists.range(1000).all(b, true)) || true").Bool(t.Context(), s.NewActivation(inputs()))
@@ -76,7 +93,7 @@ func TestBudgetIsNotAbsorbed(t *testing.T) {
 	}
 }
 
-// TestStoppedVariable: a variable whose evaluation was stopped says nothing to the next
+// TestStoppedVariable: a variable that was stopped during evaluation has no value for the next
 // expression either, and is evaluated again where there is time.
 func TestStoppedVariable(t *testing.T) {
 	s := newScope(t)
@@ -107,7 +124,7 @@ func TestStoppedVariable(t *testing.T) {
 	}
 }
 
-// TestTotalBudget bounds a document whose expressions are each just cheap enough.
+// TestTotalBudget bounds a document of expressions that are each just cheap enough.
 func TestTotalBudget(t *testing.T) {
 	s := newScope(t)
 	p := compile(t, s, "lists.range(300).all(a, lists.range(300).all(b, true))")

@@ -116,7 +116,9 @@ func TestCompile(t *testing.T) {
 		{reason: "a constant expression that is no regular one, to find", expression: "'a'.find('(')", err: "find: error parsing regexp"},
 		{reason: "digits without end", expression: "'%.1000000000f'.format([1.0])", err: "exceeds maximum allowed precision"},
 		{reason: "names of this package cannot be written", expression: "@activation", err: "spec.expression"},
-		{reason: "x509 is not there", expression: "x509.decode('a')", err: "undeclared reference"},
+		{reason: "a certificate", expression: "x509.decode('a').IsCA"},
+		{reason: "a certificate that is no text", expression: "x509.decode(1)", err: "no matching overload"},
+		{reason: "another function of x509", expression: "x509.encode('a')", err: "undeclared reference"},
 	}
 	env, err := cel.NewEnv(options())
 	if err != nil {
@@ -150,8 +152,8 @@ func TestEval(t *testing.T) {
 		{reason: "the typed request", expression: "request.operation == 'CREATE'", want: types.True},
 		{reason: "a declared function", expression: "images.containers.map(i, verify(i, [attestors.a])).all(e, e > 0)", want: types.True},
 		{reason: "a function that is not implemented", expression: "payload('a', 'b') == 1", err: "indeterminate: payload is not available here"},
-		{reason: "an argument whose type is wrong at run time", expression: "verify(object.replicas, []) > 0", err: "no such overload"},
-		{reason: "its twin whose type is right", expression: "verify(object.text, []) > 0", want: types.True},
+		{reason: "an argument of a wrong type at run time", expression: "verify(object.replicas, []) > 0", err: "no such overload"},
+		{reason: "its twin of the right type", expression: "verify(object.text, []) > 0", want: types.True},
 		{reason: "an error of an argument", expression: "verify(object.missing, []) > 0", err: "no such key"},
 		{reason: "time stands still", expression: "time.now() == timestamp('2026-03-04T05:06:07Z') && time.now() == time.now()", want: types.True},
 		{reason: "random by default", expression: "random().matches('^[0-9a-z]{8}$')", want: types.True},
@@ -161,20 +163,20 @@ func TestEval(t *testing.T) {
 		{reason: "comprehensions of two variables", expression: "['a'].all(i, v, i == 0 && v == 'a')", want: types.True},
 		{reason: "a library of Kyverno", expression: "parseServiceAccount(request.userInfo.username).Name", want: types.String("builder")},
 		{reason: "another library of Kyverno", expression: "yaml.parse('a: b').a", want: types.String("b")},
-		{reason: "a variable whose name is computed", expression: "dyn(variables)['o' + 'ne']", want: types.Int(1)},
+		{reason: "a variable with a computed name", expression: "dyn(variables)['o' + 'ne']", want: types.Int(1)},
 		{reason: "one that is not declared", expression: "dyn(variables)['no' + 'ne']", err: "there is no variable none"},
 		{reason: "a name that is none", expression: "dyn(variables)[1]", err: "no such overload"},
 		{reason: "whether there is one of a computed name", expression: "dyn(variables)[?'o' + 'ne'].hasValue()", want: types.True},
 		{reason: "all variables are themselves", expression: "dyn(variables) == dyn(variables) && dyn(variables) != dyn(1)", want: types.True},
 		{reason: "a type that is read and not made", expression: "kubernetes.Namespace{}", err: "cannot be made by an expression"},
 		{reason: "a typed variable that is read", expression: "dyn(request).operation", want: types.String("CREATE")},
-		{reason: "libraries are what they are", expression: "http == http && http == http.Client('') && http != http.Client('PEM') && dyn(http) != dyn(resource) && dyn(http) != 'http'", want: types.True},
+		{reason: "libraries are equal to themselves alone", expression: "http == http && http == http.Client('') && http != http.Client('PEM') && dyn(http) != dyn(resource) && dyn(http) != 'http'", want: types.True},
 		{reason: "and of their types", expression: "type(http) == type(http.Client('PEM')) && type(dyn(http)) != type(dyn(resource))", want: types.True},
-		{reason: "what is no library has none of its functions", expression: "dyn('a').GetMetadata('a') == 1", err: "no such overload"},
+		{reason: "a value that is no library has none of its functions", expression: "dyn('a').GetMetadata('a') == 1", err: "no such overload"},
 		{reason: "equal lists, priced", expression: "object.metadata == {'name': 'web'} && [1, 2] != [1, 3]", want: types.True},
 		{reason: "different objects", expression: "object.metadata == {'name': 'web', 'a': 'b'}", want: types.False},
 		{reason: "a pattern that is made at run time", expression: "object.text.matches('a' + '.c')", want: types.True},
-		{reason: "a constant pattern over what is no text", expression: "dyn(object.replicas).matches('a')", err: "no such overload"},
+		{reason: "a constant pattern over a number", expression: "dyn(object.replicas).matches('a')", err: "no such overload"},
 		{reason: "texts and lists grow", expression: "object.text + 'd' == 'abcd' && [1] + [2] == [1, 2] && b'a' + b'b' == b'ab'", want: types.True},
 		{reason: "what cannot be added", expression: "dyn(object.text) + 1 == 1", err: "no such overload"},
 		{reason: "digits without end, made at run time", expression: "('%' + '.1000000000f').format([1.0]) == ''", err: "precision"},
@@ -232,7 +234,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestOptionsAreTaken: what is refused beside it is accepted where it is whole.
+// TestOptionsAreTaken: the valid neighbours of refused options are accepted.
 func TestOptionsAreTaken(t *testing.T) {
 	text := celgo.StringType
 	if _, err := cel.NewEnv(cel.Options{
@@ -291,8 +293,8 @@ func TestOverloads(t *testing.T) {
 	}
 }
 
-// TestNobodyKnowsTheTime: what an evaluation is not given could not be verified.
-func TestNobodyKnowsTheTime(t *testing.T) {
+// TestNoClockAndRandom: what an evaluation is not given could not be verified.
+func TestNoClockAndRandom(t *testing.T) {
 	s := newScope(t)
 	for _, expression := range []string{"time.now() == time.now()", "random() != ''", "random('a') == 'a'"} {
 		p, in := compile(t, s, expression), inputs()

@@ -42,10 +42,10 @@ func TestCount(t *testing.T) {
 		{"less than", "v('0-2') < 3", "true"},
 		{"less than, unknown", "v('0-2') < 2", unknown},
 		{"at most", "v('0-2') <= 2", "true"},
-		{"equal to what it cannot be", "v('0-2') == 3", "false"},
-		{"equal to what it may be", "v('0-2') == 1", unknown},
-		{"different from what it cannot be", "v('0-2') != 3", "true"},
-		{"different from what it may be", "v('0-2') != 0", unknown},
+		{"equal to an impossible count", "v('0-2') == 3", "false"},
+		{"equal to a possible count", "v('0-2') == 1", unknown},
+		{"different from an impossible count", "v('0-2') != 3", "true"},
+		{"different from a possible count", "v('0-2') != 0", unknown},
 		{"on the right of less", "0 < v('1-2')", "true"},
 		{"on the right of less, unknown", "0 < v('0-2')", unknown},
 		{"on the right of at least", "2 >= v('0-2')", "true"},
@@ -182,8 +182,8 @@ func TestBadCounts(t *testing.T) {
 		count  cel.Count
 	}{
 		{"the ends are swapped", cel.Count{Lower: 2, Upper: 1}},
-		{"and something says why it is open", cel.Count{Lower: 2, Upper: 1, Gaps: []error{errRegistry}}},
-		{"nothing says why it is open", cel.Count{Upper: 1}},
+		{"with a gap", cel.Count{Lower: 2, Upper: 1, Gaps: []error{errRegistry}}},
+		{"an open count without a gap", cel.Count{Upper: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestHowOftenIsCounted(t *testing.T) {
 	}
 }
 
-// TestUnknownErrorOfAFunction is the gap of what is no count.
+// TestUnknownErrorOfAFunction: a function that returns no count may be unknown, too.
 func TestUnknownErrorOfAFunction(t *testing.T) {
 	s := newScope(t)
 	in := inputs()

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// FuzzExpression: whatever is written, compiling and evaluating neither panics nor
-// runs on, and says the same twice.
+// FuzzExpression: for any text, compiling and evaluating neither panics nor
+// runs on, and returns the same twice.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{
 		verifyAll, "object.a.b == 1 || request.operation == 'CREATE'", "variables.open > 0 ? [1] : [2]", "[1, 2].map(x, [x].map(y, x + y)).flatten().sum()",

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// TestHidden: what else went wrong in an expression that hinges on what is known to be
-// left out, and nothing where nothing did.
+// TestHidden: other errors in an expression that depends on a value known to be
+// left out, and none where there is no other.
 func TestHidden(t *testing.T) {
 	left := errors.New("left out")
 	known := func(err error) bool {
@@ -35,26 +35,26 @@ func TestHidden(t *testing.T) {
 	for _, row := range []struct{ reason, expression, hidden string }{
 		{"a count alone", count, ""},
 		{"a count, and what holds", count + " && object.replicas == 3", ""},
-		{"a count, and what is not there", count + " && " + none, "no such key"},
-		{"what is not there, and a count", none + " && " + count, "no such key"},
+		{"a count, and a missing member", count + " && " + none, "no such key"},
+		{"a missing member, and a count", none + " && " + count, "no such key"},
 		{"a count of which one end holds", count + " || " + none, ""},
 		{"a count of which the other does", "verify('a', []) == 0 || " + none, ""},
 		{"a count that never holds", "verify('a', []) > 2 && " + none, ""},
 		{"what cannot be looked at", count + " && " + away, "the registry is away"},
 		{"data alone", data, ""},
 		{"data, and what holds", data + " && object.replicas == 3", ""},
-		{"data, and what is not there", data + " && " + none, "no such key"},
-		{"data, or what is not there", data + " || " + none, "no such key"},
+		{"data, and a missing member", data + " && " + none, "no such key"},
+		{"data, or a missing member", data + " || " + none, "no such key"},
 		{"data, and what cannot be looked at", data + " && " + away, "the registry is away"},
-		{"what is not there does not matter", "(object.replicas == 3 || " + none + ") && " + data, ""},
+		{"a missing member that does not matter", "(object.replicas == 3 || " + none + ") && " + data, ""},
 		{"below a negation", "!(" + data + " && " + none + ")", "no such key"},
 		{"below a condition", "(" + data + " && " + none + ") ? true : false", "no such key"},
 		{"in a step of a loop", "images.containers.all(i, " + data + " && " + none + ")", "no such key"},
 		{"a variable of data alone", "variables.data", ""},
 		{"a variable", "variables.both && object.replicas == 3", "spec.variables"},
-		{"a variable whose value does not matter", "(variables.none || object.replicas == 3) && variables.data", ""},
+		{"a variable with a value that does not matter", "(variables.none || object.replicas == 3) && variables.data", ""},
 		{"an index that is not there, at one end of a count", "(verify('a', []) == 0 ? payload('a', 'b') : dyn([true]))[2]", "index out of bounds"},
-		{"what is not there, at an end of a count that another part does not reach", "verify('a', []) == 0 ? " + data + " : " + none, "no such key"},
+		{"a missing member, at an end of a count that another part does not reach", "verify('a', []) == 0 ? " + data + " : " + none, "no such key"},
 		{"at a value between the ends", "verify('a', []) == 1 ? " + none + " : " + data, "no such key"},
 		{"what holds between the ends", "verify('a', []) == 1 ? object.replicas == 3 : " + data + " && " + none, ""},
 		{"one that is there", "(verify('a', []) == 0 ? payload('a', 'b') : dyn([true]))[0]", ""},

@@ -1,10 +1,11 @@
 package cel
 
 import (
+	"fmt"
+
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
@@ -36,8 +37,10 @@ func httpCall(method string) func(libraryContext, []ref.Val) ref.Val {
 			}
 			request.Body, rest = body, rest[1:]
 		}
-		if len(rest) > 0 {
-			request.Headers = textsOf(rest[0].(traits.Mapper))
+		var err error
+		request.Headers, err = textMap(rest)
+		if err != nil {
+			return types.WrapErr(fmt.Errorf("http.%s: %w", method, err))
 		}
 		return c.activation.ask("http "+method, request, func() (any, error) {
 			if c.activation.inputs.Outside.HTTP == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/partial"
 )
 
@@ -34,13 +35,6 @@ func toValue(native any) ref.Val { return adapter{types.DefaultTypeAdapter}.Nati
 // Members makes a map of CEL of the members of an object: decoded JSON or ref.Val.
 func Members(of map[string]any) traits.Mapper { return object(of) }
 
-// Bounds of the integers that a float64 holds: from the first on, two integers share one,
-// and from the second on, Kubernetes itself decodes a float64.
-const (
-	exactBelow    = 1 << 53
-	integersBelow = 1 << 63
-)
-
 // number is a number of decoded JSON as Kubernetes has it: an integer where it is whole.
 // One of which only the float64 next to it is left is indeterminate, since another integer
 // may have been written.
@@ -48,7 +42,7 @@ func number(v float64) ref.Val {
 	if err := lost(v); err != nil {
 		return types.WrapErr(err)
 	}
-	if v != math.Trunc(v) || math.Abs(v) >= integersBelow {
+	if v != math.Trunc(v) || math.Abs(v) > 1<<63 {
 		return types.Double(v)
 	}
 	return types.Int(v)
@@ -56,10 +50,10 @@ func number(v float64) ref.Val {
 
 // lost returns why an integer is unknown.
 func lost(v float64) error {
-	if size := math.Abs(v); v != math.Trunc(v) || size >= integersBelow || size < exactBelow {
+	if !integer.Rounded(v) {
 		return nil
 	}
-	return &UnknownError{Gaps: []error{fmt.Errorf("an integer near %.0f is too large to be read exactly", v)}}
+	return &UnknownError{Gaps: []error{integer.Error(v)}}
 }
 
 // Doubles converts decoded JSON to a value with every number as a double. Kyverno does so for

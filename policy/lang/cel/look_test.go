@@ -19,7 +19,7 @@ func TestReads(t *testing.T) {
 		{"a key that is computed", "images[object.kind].size() > 0", "images object.kind"},
 		{"as a whole", "size(images) > 0", "images"},
 		{"the name of a macro is no variable", "images.containers.map(object, object + 'a').size() > 0", "images.containers"},
-		{"nor is a bound one, but what it is bound to", "cel.bind(object, request.name, object) == 'a'", "request.name"},
+		{"nor is a bound one, but the expression it is bound to", "cel.bind(object, request.name, object) == 'a'", "request.name"},
 		{"a bound name is its own only inside", "cel.bind(object, object.a, object) == object.b", "object.a object.b"},
 		{"in a list, a map, a condition", "[object.a, {'b': object.c}[object.d]] == (object.e ? [] : [object.f])", "object.a object.c object.d object.e object.f"},
 		{"through a variable", "variables.two == 2", "object.one object.two variables.one variables.two"},

@@ -41,8 +41,8 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// TestTrendOfAllVariables: whoever reads them as a whole goes no way that is known, unless
-// each of them is the same whatever is counted.
+// TestTrendOfAllVariables: an expression that reads them as a whole has no known direction, unless
+// each of them is the same for any count.
 func TestTrendOfAllVariables(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
@@ -92,7 +92,7 @@ func TestTrendOfLoops(t *testing.T) {
 		{"all of them, and it ends at an item", yes, goOn(x), and, acc, unsteady},
 		{"all of them, and it ends by something else", yes, goOn(above), and, acc, unsteady},
 		{"all of them, and it ends at an error, too", yes, acc, and, acc, unsteady},
-		{"all of them, and it ends at one that is, which is said otherwise", yes, not(acc), and, acc, unsteady},
+		{"all of them, and it ends at one that is, written in another form", yes, not(acc), and, acc, unsteady},
 		{"all of them to the end", yes, yes, and, acc, rising},
 		{"one of them", yes, goOn(not(acc)), or, acc, rising},
 		{"one of them, and it ends at one that is not", yes, goOn(acc), or, acc, unsteady},
@@ -104,10 +104,10 @@ func TestTrendOfLoops(t *testing.T) {
 		{"the sum, and it ends at some height", one, call(operators.Less, acc, one), sum, acc, unsteady},
 		{"the sum, and it ends by itself", one, goOn(acc), sum, acc, unsteady},
 		{"one less each of them", one, yes, call(operators.Subtract, acc, x), acc, falling},
-		{"each of them less what was before", one, yes, call(operators.Subtract, x, acc), acc, unsteady},
+		{"each of them less the one before", one, yes, call(operators.Subtract, x, acc), acc, unsteady},
 		{"each of them and not the one before", yes, yes, call(operators.LogicalAnd, above, not(acc)), acc, unsteady},
-		{"what was there before any", counted, yes, one, acc, rising},
-		{"one way and the other, and nobody asks which", counted, yes, call(operators.Subtract, one, counted), one, steady},
+		{"the value before any", counted, yes, one, acc, rising},
+		{"one way and the other, which is not used", counted, yes, call(operators.Subtract, one, counted), one, steady},
 		{"one way and the other", counted, yes, call(operators.Subtract, one, counted), acc, unsteady},
 	} {
 		items := parts.NewList(0, []ast.Expr{counted}, nil)
@@ -145,8 +145,8 @@ func emptyTrendScope(t *testing.T) *Scope {
 	return s
 }
 
-// TestTrendAgreesWithEveryWorld makes expressions up, and compares what is said of
-// those that go one way with what every combination of counts says.
+// TestTrendAgreesWithEveryWorld generates expressions, and compares the results by
+// monotonicity with the results over every combination of counts.
 func TestTrendAgreesWithEveryWorld(t *testing.T) {
 	s := trendScope(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// recorder answers with what it was asked, and counts.
+// recorder answers with the request that it got, and counts.
 type recorder struct {
 	asked []string
 	err   error
@@ -126,15 +126,15 @@ func TestOutside(t *testing.T) {
 			in.Outside = cel.Outside{}
 			_, err = p.Bool(t.Context(), s.NewActivation(in))
 			if _, ok := errors.AsType[*cel.UnknownError](err); !ok {
-				t.Errorf("nobody there became %v", err)
+				t.Errorf("without a service, the error is %v", err)
 			}
 		})
 	}
 }
 
-// TestWhatIsNoJSONIsNotSent: of what an expression made, nothing is sent where JSON has no
+// TestNonJSONIsNotSent: of what an expression made, nothing is sent where JSON has no
 // word for a part of it.
-func TestWhatIsNoJSONIsNotSent(t *testing.T) {
+func TestNonJSONIsNotSent(t *testing.T) {
 	s := newScope(t)
 	for _, c := range []struct {
 		expression string
@@ -152,6 +152,51 @@ func TestWhatIsNoJSONIsNotSent(t *testing.T) {
 		held, err := compile(t, s, c.expression).Bool(t.Context(), s.NewActivation(in))
 		if len(r.asked) != c.asked || held != (c.asked > 0) || (err == nil) != held {
 			t.Errorf("%s: asked %q: %t %v", c.expression, r.asked, held, err)
+		}
+	}
+}
+
+// TestTextsOfQuestions: the library checks one entry of a map or a list alone. Another one that is
+// no text is an error, and no request has an empty text in place of it.
+func TestTextsOfQuestions(t *testing.T) {
+	s := newScope(t)
+	for _, c := range []struct {
+		expression string
+		asked      int
+	}{
+		{"resource.List('v1', 'pods', 'ns', {'app': object.app, 'owner': object.owner}).is == 'list'", 1},
+		{"resource.List('v1', 'pods', 'ns', object.labels).is == 'list'", 1},
+		{"resource.List('v1', 'pods', 'ns', {}).is == 'list'", 1},
+		{"resource.List('v1', 'pods', 'ns', {'app': object.app, 'owner': object.number}).is == 'list'", 0},
+		{"resource.List('v1', 'pods', 'ns', {'app': object.app, 'owner': object.large}).is == 'list'", 0},
+		{"resource.List('v1', 'pods', 'ns', {'app': dyn('a'), 'owner': dyn(null)}).is == 'list'", 0},
+		{"resource.List('v1', 'pods', 'ns', {dyn('app'): 'a', dyn(1): 'b'}).is == 'list'", 0},
+		{"resource.List('v1', 'pods', 'ns', object.mixed).is == 'list'", 0},
+		{"resource.List(resource.ToGVR('v1', 'Pod'), 'ns', object.mixed).is == 'list'", 0},
+		{"http.Get('u', {'a': object.app, 'b': object.owner}).is == 'http'", 1},
+		{"http.Get('u', {'a': object.app, 'b': object.number}).is == 'http'", 0},
+		{"http.Post('u', 'body', {'a': dyn('a'), 'b': dyn(null)}).is == 'http'", 0},
+		{"http.Put('u', 'body', object.mixed).is == 'http'", 0},
+		{"resource.Get('v1', 'pods', 'ns', 'web', [object.app, object.owner]).is == 'get'", 1},
+		{"resource.Get('v1', 'pods', 'ns', 'web', [object.app, object.number]).is == 'get'", 0},
+		{"resource.Get('v1', 'pods', 'ns', 'web', [dyn('a'), dyn(null)]).is == 'get'", 0},
+		{"resource.Get('v1', 'pods', 'ns', object.number).is == 'get'", 0},
+		{"resource.Get('v1', object.number, 'ns', 'web').is == 'get'", 0},
+		{"http.Get(object.number).is == 'http'", 0},
+		{"globalContext.Get('a', object.number).is == 'entry'", 0},
+	} {
+		// Maps are read in any order.
+		for range 20 {
+			r, in := &recorder{}, inputs()
+			in.Outside = outsideOf(r)
+			in.Variables = map[string]any{"object": map[string]any{
+				"app": "a", "owner": "b", "number": 5.0, "large": float64(1 << 60), "labels": map[string]any{"a": "b", "c": "d"},
+				"mixed": map[string]any{"a": "b", "c": true, "d": "e"},
+			}}
+			held, err := compile(t, s, c.expression).Bool(t.Context(), s.NewActivation(in))
+			if len(r.asked) != c.asked || held != (c.asked > 0) || (err == nil) != held {
+				t.Fatalf("%s: asked %q: %t %v", c.expression, r.asked, held, err)
+			}
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
@@ -88,9 +87,11 @@ func resourceGet(c libraryContext, arguments []ref.Val) ref.Val {
 	of, rest := resourceRef(c.activation, arguments)
 	of.Name = textOf(rest[0])
 	if len(rest) > 1 {
-		for it := rest[1].(traits.Lister).Iterator(); it.HasNext() == types.True; {
-			of.Resource += "/" + textOf(it.Next())
+		names, err := Texts(rest[1])
+		if err != nil {
+			return types.WrapErr(fmt.Errorf("resource.Get: %w", err))
 		}
+		of.Resource = strings.Join(append([]string{of.Resource}, names...), "/")
 	}
 	return c.activation.ask("resource.Get", of, func() (any, error) {
 		resources, err := c.resources()
@@ -103,9 +104,9 @@ func resourceGet(c libraryContext, arguments []ref.Val) ref.Val {
 
 func resourceList(c libraryContext, arguments []ref.Val) ref.Val {
 	of, rest := resourceRef(c.activation, arguments)
-	var labels map[string]string
-	if len(rest) > 0 {
-		labels = textsOf(rest[0].(traits.Mapper))
+	labels, err := textMap(rest)
+	if err != nil {
+		return types.WrapErr(fmt.Errorf("resource.List: %w", err))
 	}
 	return c.activation.ask("resource.List", []any{of, labels}, func() (any, error) {
 		resources, err := c.resources()
@@ -149,15 +150,6 @@ func (c libraryContext) resources() (Resources, error) {
 		return nil, errNotSupplied(resourceName)
 	}
 	return c.activation.inputs.Outside.Resources, nil
-}
-
-func textsOf(m traits.Mapper) map[string]string {
-	texts := map[string]string{}
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		key := it.Next()
-		texts[textOf(key)] = textOf(m.Get(key))
-	}
-	return texts
 }
 
 // groupVersionResource is the result of ToGVR.

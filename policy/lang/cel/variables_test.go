@@ -17,7 +17,7 @@ func TestVariablesAreEvaluatedOnce(t *testing.T) {
 		expressions []string
 		calls       int
 	}{
-		{"nobody reads it", []string{"true"}, 0},
+		{"it is not read", []string{"true"}, 0},
 		{"it is read thrice", []string{"variables.n + variables.n > 0", "variables.m > 0"}, 1},
 		{"a short cut passes it by", []string{"true || variables.n > 0"}, 0},
 		{"asking whether it is there does not evaluate it", []string{"has(variables.n)"}, 0},
@@ -106,7 +106,7 @@ func TestVariableHasItsType(t *testing.T) {
 	}
 }
 
-// TestErrorNamesTheVariable says where a run-time error came from.
+// TestErrorNamesTheVariable: a run-time error has the name of its variable.
 func TestErrorNamesTheVariable(t *testing.T) {
 	s := newScope(t)
 	if err := s.Declare("spec.variables[0].expression", "v", "object.missing"); err != nil {

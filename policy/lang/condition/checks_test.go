@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
-// answer says what came of conditions in a word.
+// answer returns the result of conditions as a word.
 func answer(result condition.Result) string {
 	switch {
 	case result.Held:
@@ -47,8 +47,8 @@ func TestOperatorsMore(t *testing.T) {
 		{"no range: a sign is no unit", `"5$-6"`, "AnyIn", `"5$-6"`, held},
 		{"no range: a foreign letter is no unit", `"5é-6"`, "AnyIn", `"5é-6"`, held},
 		{"no range: an underscore is no unit", `"5_-6"`, "AnyIn", `"5_-6"`, held},
-		{"a range of units that nobody knows", `"1a-2z"`, "AnyIn", `"1a-2z"`, doubt},
-		{"a range of units that nobody knows, in capitals", `"1A-2Z"`, "AnyIn", `"1A-2Z"`, doubt},
+		{"a range of unknown units", `"1a-2z"`, "AnyIn", `"1a-2z"`, doubt},
+		{"a range of unknown units, in capitals", `"1A-2Z"`, "AnyIn", `"1A-2Z"`, doubt},
 		{"of a range only the lower end can be compared", `"2h"`, "AnyIn", `"1h-5Gi"`, doubt},
 		{"of a range only the upper end can be compared", `"2h"`, "AnyIn", `"1Gi-5h"`, doubt},
 		{"not less than itself", `1`, "LessThan", `1`, not},
@@ -67,8 +67,8 @@ func TestOperatorsMore(t *testing.T) {
 	}
 }
 
-// TestUnlikeKinds: what is not there, or of another kind than what it is compared with, is
-// no proof that something is absent or differs.
+// TestUnlikeKinds: a missing value, or one of another kind than the value it is compared with, is
+// no evidence that something is absent or differs.
 func TestUnlikeKinds(t *testing.T) {
 	const held, not, unsure, doubt = "held", "not", "unsure", "doubt"
 	for _, c := range []struct{ reason, key, operator, value, want string }{
@@ -80,10 +80,10 @@ func TestUnlikeKinds(t *testing.T) {
 		{"one is missing, another differs", `["PASS", null]`, "AnyNotIn", `["FAIL"]`, held},
 		{"one is missing, the other is in", `["FAIL", null]`, "AnyNotIn", `["FAIL"]`, doubt},
 		{"one is missing, the other is in, by the old name", `["FAIL", null]`, "NotIn", `["FAIL"]`, doubt},
-		{"what is missing is none of them", `["PASS", null]`, "AnyIn", `["FAIL"]`, not},
-		{"what is missing is not all of them", `["PASS", null]`, "AllIn", `["PASS"]`, not},
-		{"what is missing is no text of four letters", `[null]`, "AllIn", `["null"]`, doubt},
-		{"what is missing is no text at all", `[null]`, "AllIn", `["*"]`, doubt},
+		{"a missing value is none of them", `["PASS", null]`, "AnyIn", `["FAIL"]`, not},
+		{"a missing value is not all of them", `["PASS", null]`, "AllIn", `["PASS"]`, not},
+		{"a missing value is no text of four letters", `[null]`, "AllIn", `["null"]`, doubt},
+		{"a missing value is no text at all", `[null]`, "AllIn", `["*"]`, doubt},
 		{"a list is no text that looks like it", `[["a"]]`, "AnyIn", `["*a*"]`, doubt},
 		{"a list is that list", `[["a"]]`, "AnyIn", `[["a"]]`, held},
 		{"a list is not another one", `[["a"]]`, "AllNotIn", `[["b"]]`, held},
@@ -97,14 +97,14 @@ func TestUnlikeKinds(t *testing.T) {
 		{"a text differs from another one", `"PASS"`, "NotEquals", `"FAIL"`, held},
 		{"a list may hold that text", `["FAIL"]`, "NotEquals", `"FAIL"`, doubt},
 		{"an object may hold it", `{"is": "FAIL"}`, "NotEquals", `"FAIL"`, doubt},
-		{"a text may stand for a boolean", `"true"`, "NotEquals", `true`, doubt},
+		{"a text may denote a boolean", `"true"`, "NotEquals", `true`, doubt},
 		{"and a boolean for a text", `true`, "NotEquals", `"true"`, doubt},
 		{"a boolean differs from the other one", `false`, "NotEquals", `true`, held},
-		{"a text may stand for a number", `"9 "`, "NotEquals", `9`, doubt},
+		{"a text may denote a number", `"9 "`, "NotEquals", `9`, doubt},
 		{"a number differs from another one", `8`, "NotEquals", `9`, held},
 		{"a number differs from one as text", `8`, "NotEquals", `"9"`, held},
 		{"a list differs from another one", `[1]`, "NotEquals", `[2]`, held},
-		{"a text may stand for a boolean, asked the other way", `"true"`, "Equals", `true`, doubt},
+		{"a text may denote a boolean, asked the other way", `"true"`, "Equals", `true`, doubt},
 		{"a boolean is not the other one", `false`, "Equals", `true`, not},
 		{"an object may hold a text", `{"is": "FAIL"}`, "Equals", `"FAIL"`, doubt},
 		{"no text is nothing", `""`, "Equals", `null`, not},
@@ -139,8 +139,8 @@ func TestRoundedNumbers(t *testing.T) {
 		{"the last that is exact, and its neighbour", `9007199254740991`, "NotEquals", `9007199254740990`, held},
 		{"the first that may be another one", `9007199254740993`, "Equals", `9007199254740992`, doubt},
 		{"the same below nothing", `-9007199254740993`, "Equals", `-9007199254740992`, doubt},
-		{"nobody knows whether it differs", `9007199254740993`, "NotEquals", `9007199254740992`, doubt},
-		{"written as text both are what they say", `"9007199254740993"`, "NotEquals", `"9007199254740992"`, held},
+		{"it is not known whether it differs", `9007199254740993`, "NotEquals", `9007199254740992`, doubt},
+		{"written as text both are compared as written", `"9007199254740993"`, "NotEquals", `"9007199254740992"`, held},
 		{"the value is text", `9007199254740993`, "Equals", `"9007199254740992"`, doubt},
 		{"the key is text", `"9007199254740992"`, "Equals", `9007199254740993`, doubt},
 		{"far from each other", `9007199254740993`, "NotEquals", `9007199254750000`, held},
@@ -167,7 +167,7 @@ func TestRangesOfPolicies(t *testing.T) {
 	const held, not, doubt = "held", "not", "doubt"
 	for _, c := range []struct{ reason, key, operator, value, want string }{
 		{"a range of the policy", `5`, "AnyIn", `"1-10"`, held},
-		{"a range of the policy whose ends arrive", `5`, "AnyIn", `"{{ low }}-{{ high }}"`, held},
+		{"a range of the policy with ends from the data", `5`, "AnyIn", `"{{ low }}-{{ high }}"`, held},
 		{"a range that arrives", `5`, "AnyIn", `"{{ range }}"`, doubt},
 		{"a range that arrives, asked the other way", `5`, "AllNotIn", `"{{ range }}"`, doubt},
 		{"outside of a range that arrives", `11`, "AnyIn", `"{{ range }}"`, not},
@@ -192,7 +192,7 @@ func TestAbsentValue(t *testing.T) {
 		}
 	}
 	if result, err := judged(t, `null`, "NotEquals", `"{{ of.absent || null }}"`, variable.Context{"of": map[string]any{}}); err != nil || answer(result) != "not" {
-		t.Errorf("null NotEquals what is not there: %s, %v; want not", answer(result), err)
+		t.Errorf("null NotEquals a missing value: %s, %v; want not", answer(result), err)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestWorkIsBounded(t *testing.T) {
 		{"four thousand in four thousand", "AnyIn", names("a", 4000), names("b", 4000), "doubt"},
 		{"or absent from them", "AllNotIn", names("a", 4000), names("b", 4000), "doubt"},
 		{"two thousand that are all there", "AllIn", names("a", 2000), names("a", 2000), "held"},
-		{"what was found before is held all the same", "AnyIn", append([]any{"b0"}, names("a", 4000)...), names("b", 4000), "held"},
+		{"a match that was found before holds all the same", "AnyIn", append([]any{"b0"}, names("a", 4000)...), names("b", 4000), "held"},
 		{"long objects", "AnyIn", names("a", 4000), append(large(1<<20), large(1<<20)...), "doubt"},
 		{"short objects", "AnyIn", names("a", 10), append(large(100), large(100)...), "not"},
 		{"a long text with a question mark", "Equals", of("", 20_000), of("a?", 20_000), "doubt"},

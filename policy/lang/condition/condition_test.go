@@ -42,7 +42,7 @@ func text(tb testing.TB, value any) string {
 }
 
 // TestOperators reads each row as [key, operator, value]; held and unsure are
-// what Kyverno's documentation says of it.
+// the results that Kyverno's documentation gives.
 func TestOperators(t *testing.T) {
 	const held, not, unsure, doubt = "held", "not", "unsure", "doubt"
 	tests := []struct{ row, want, reason string }{
@@ -53,7 +53,7 @@ func TestOperators(t *testing.T) {
 		{`[1, "Equals", 1.0]`, held, "numbers"},
 		{`[1, "Equals", "1"]`, held, "a number as text"},
 		{`[true, "Equals", true]`, held, "booleans"},
-		{`[true, "Equals", "true"]`, doubt, "a boolean is no text, and may stand for one"},
+		{`[true, "Equals", "true"]`, doubt, "a boolean is no text, and may be written as one"},
 		{`["1h", "Equals", "60m"]`, held, "durations"},
 		{`["1h", "Equals", 3600]`, held, "seconds"},
 		{`[3600, "Equals", "1h"]`, doubt, "seconds, which Kyverno takes for a number only beside a key that is a duration"},
@@ -283,7 +283,7 @@ func TestValueFromData(t *testing.T) {
 		{"AnyIn", `"{{ list }}"`, "a*", doubt, "a list from the data"},
 		{"AnyIn", `"{{ list }}"`, "abc", held, "to the letter"},
 		{"AnyIn", `"[\"x*\", \"{{ want }}\"]"`, "*", doubt, "a list as JSON, in part from the data"},
-		{"AnyIn", `"[\"a*\", \"{{ want }}\"]"`, "x", held, "a list as JSON, whose star is the policy's"},
+		{"AnyIn", `"[\"a*\", \"{{ want }}\"]"`, "x", held, "a list as JSON, with a star of the policy"},
 		{"AnyNotIn", `["{{ want }}"]`, "x", held, "another text"},
 		{"AnyNotIn", `["{{ want }}"]`, "*", doubt, "a star from the data"},
 		{"AllNotIn", `["{{ want }}"]`, "*", doubt, "a star from the data"},

@@ -43,8 +43,8 @@ func in(t *testing.T, key, operator, value string, data variable.Context) map[st
 	return found
 }
 
-// TestOperatorsByUse crosses operators with what the data may be and what the condition
-// decides. As a deny condition, "held" and "doubt" deny; as a precondition, they have the
+// TestOperatorsByUse crosses operators with possible data and with the use of the condition.
+// As a deny condition, "held" and "doubt" deny; as a precondition, they have the
 // rule evaluated; of a statement, "held" alone passes.
 func TestOperatorsByUse(t *testing.T) {
 	const key, value = `"{{ key }}"`, `"{{ value }}"`
@@ -67,7 +67,7 @@ func TestOperatorsByUse(t *testing.T) {
 		{"a list equals", key, "Equals", `["escalate"]`, wild, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"a list equals to the letter", key, "Equals", `["escalate"]`, []any{"escalate"}, nil, "held", "held", "held", "held"},
 		{"a list does not equal", key, "Equals", `["escalate"]`, []any{"get"}, nil, "not", "not", "not", "not"},
-		{"is more than what is allowed", key, "AnyNotIn", `["get", "list"]`, wild, nil, "doubt", "doubt", "doubt", "doubt"},
+		{"has more than the allowed ones", key, "AnyNotIn", `["get", "list"]`, wild, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"is not absent", key, "AllNotIn", `["escalate"]`, wild, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"is not absent, by the old name", key, "NotIn", `["escalate"]`, wild, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"does not differ", key, "NotEquals", `"escalate"`, "*", nil, "doubt", "doubt", "doubt", "doubt"},
@@ -75,7 +75,7 @@ func TestOperatorsByUse(t *testing.T) {
 		{"in the value", `"escalate"`, "AnyIn", value, nil, wild, "doubt", "held", "doubt", "held"},
 		{"in the value, alone", `"escalate"`, "Equals", value, nil, "esc*", "doubt", "held", "doubt", "held"},
 		{"in the value, other texts", `"escalate"`, "AnyIn", value, nil, []any{"get*"}, "not", "not", "not", "not"},
-		{"in the value, of what is forbidden", `"escalate"`, "AllNotIn", value, nil, wild, "doubt", "doubt", "doubt", "doubt"},
+		{"in the value, of the forbidden ones", `"escalate"`, "AllNotIn", value, nil, wild, "doubt", "doubt", "doubt", "doubt"},
 		{"overlaps the policy's", key, "AnyIn", `["esc*"]`, []any{"*late"}, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"ends otherwise, and may begin like the policy's", key, "AnyIn", `["esc*"]`, []any{"*get", "b*"}, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"begins otherwise", key, "AnyIn", `["esc*"]`, []any{"get*"}, nil, "not", "not", "not", "not"},

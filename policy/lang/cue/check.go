@@ -13,7 +13,7 @@ import (
 )
 
 // packages are those of CUE's library that may be imported: they compute, and
-// neither reach out nor make much of little.
+// neither connect nor turn a small input into a huge output.
 func packages() []string {
 	return []string{
 		"encoding/base64", "encoding/hex", "encoding/json", "encoding/yaml", "list", "math", "math/bits",
@@ -59,7 +59,7 @@ func (c *Condition) check(options Options) error {
 		said = said || constrains(d)
 		errs = append(errs, declared.checkNode(d))
 		if len(options.Absent) > 0 {
-			errs = append(errs, speaks(d, options))
+			errs = append(errs, checkReferences(d, options))
 		}
 	}
 	if len(options.Members) > 0 {
@@ -144,10 +144,10 @@ func (c *cost) growsByName(name string, through []string) bool {
 	return false
 }
 
-// speaks refuses references to absent members. Below the present members any name is
+// checkReferences refuses references to absent members. Below the present members any name is
 // allowed; next to them no field may have an absent name, nor a computed one. Definitions
 // and hidden fields are searched, since they may be unified at that level.
-func speaks(d ast.Decl, options Options) (err error) {
+func checkReferences(d ast.Decl, options Options) (err error) {
 	ast.Walk(d, func(n ast.Node) bool {
 		field, ok := n.(*ast.Field)
 		if !ok || err != nil {
@@ -156,12 +156,12 @@ func speaks(d ast.Decl, options Options) (err error) {
 		name, _, open := ast.LabelName(field.Label)
 		switch {
 		case open != nil:
-			err = fmt.Errorf("%s: a field with a computed name may be %s, which is not handed on: write it below a field of its own",
+			err = fmt.Errorf("%s: a field with a computed name may be %s, which is not available: write it below a field of its own",
 				field.Pos(), strings.Join(options.Absent, " or "))
 		case isHidden(field.Label):
 			return true
 		case slices.Contains(options.Absent, name):
-			err = fmt.Errorf("%s: %s is not handed on: %s", field.Pos(), name, options.AbsentWhy)
+			err = fmt.Errorf("%s: %s is not available: %s", field.Pos(), name, options.AbsentWhy)
 		}
 		return false
 	}, nil)

@@ -117,7 +117,7 @@ func (c *Condition) evaluate(text []byte) (bool, string, error) {
 	if err := json.Unmarshal(text, &data); err != nil {
 		return false, "", err
 	}
-	if err := c.untold(unified, data); err != nil {
+	if err := c.checkAbsent(unified, data); err != nil {
 		return false, words(err).Error(), nil
 	}
 	for name, value := range data {

@@ -26,7 +26,8 @@ func (e *AbsentError) Error() string {
 // Unwrap returns the cause.
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-var errNull = errors.New("null")
+// ErrNull is wrapped by the error of a function that does not accept null.
+var ErrNull = errors.New("null")
 
 // callsInside reports whether a call is evaluated on the elements of a list or a map.
 func callsInside(node jp.ASTNode, inside bool) bool {

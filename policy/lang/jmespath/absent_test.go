@@ -10,7 +10,7 @@ import (
 )
 
 // TestLeftSides: an error on the left of [] or [?...] is the expression's, and not null.
-// What is absent is null, in an object's data alone.
+// Absent members are null, in an object's data alone.
 func TestLeftSides(t *testing.T) {
 	const failed = "error"
 	for _, c := range []struct{ reason, expression, data, object, foreign string }{
@@ -36,24 +36,24 @@ func TestLeftSides(t *testing.T) {
 		{"one absent argument hides no other", "values(merge(a, b))[]", `{"a": {"k": 1}}`, failed, failed},
 		{"no absent argument", "values(merge(a, b))[]", `{"a": {"k": 1}, "b": {"l": 2}}`, `[1,2]`, `[1,2]`},
 		{"absent arguments", "values(merge(a, b))[]", `{}`, `null`, failed},
-		{"an alternative for what is absent", "(split(a, ',') || split(b, ','))[]", `{"b": "x"}`, `["x"]`, failed},
+		{"an alternative for an absent member", "(split(a, ',') || split(b, ','))[]", `{"b": "x"}`, `["x"]`, failed},
 		{"an alternative for an error", "(split(a, ',') || split(b, ','))[]", `{"a": 5, "b": "x"}`, failed, failed},
 		{"an alternative for the list", "split(a, ',')[] || `[]`", `{"a": 5}`, failed, failed},
 		{"an alternative for an absent list", "split(a, ',')[] || `[]`", `{}`, `[]`, failed},
-		{"a condition on what is absent", "l[?to_lower(h) != 'x'][]", `{"l": [{}]}`, failed, failed},
-		{"a condition on what is there", "l[?to_lower(h) != 'x'][]", `{"l": [{"h": "Y"}]}`, `[{"h":"Y"}]`, `[{"h":"Y"}]`},
-		{"a negation of what is absent", "[!contains(h, 'x')][]", `{}`, failed, failed},
-		{"a comparison of what is absent", "[to_lower(h) != 'x'][]", `{}`, failed, failed},
+		{"a condition on an absent member", "l[?to_lower(h) != 'x'][]", `{"l": [{}]}`, failed, failed},
+		{"a condition on a present member", "l[?to_lower(h) != 'x'][]", `{"l": [{"h": "Y"}]}`, `[{"h":"Y"}]`, `[{"h":"Y"}]`},
+		{"a negation of an absent member", "[!contains(h, 'x')][]", `{}`, failed, failed},
+		{"a comparison of an absent member", "[to_lower(h) != 'x'][]", `{}`, failed, failed},
 		{"a first operand that is absent", "(contains(h, 'x') && l)[]", `{"l": [1]}`, failed, failed},
 		{"a second operand that is absent", "(l && split(h, ','))[]", `{"l": [1]}`, `null`, failed},
-		{"mapped over what is absent", "map(&to_lower(h), l)[]", `{}`, `null`, failed},
+		{"mapped over an absent member", "map(&to_lower(h), l)[]", `{}`, `null`, failed},
 		{"mapped over an element without a field", "map(&to_lower(h), l)[]", `{"l": [{"h": "A"}, {}]}`, `["a"]`, failed},
 		{"mapped over an element with another type", "map(&to_lower(h), l)[]", `{"l": [{"h": 1}]}`, failed, failed},
 		{"sorted, absent", "sort_by(l, &h)[]", `{}`, `null`, failed},
 		{"sorted", "sort_by(l, &h)[].h", `{"l": [{"h": 2}, {"h": 1}]}`, `[1,2]`, `[1,2]`},
 		{"sorted, two types", "sort_by(l, &h)[].h", `{"l": [{"h": 2}, {"h": "1"}]}`, failed, failed},
 		{"the best of two types", "max_by(l, &h).m[]", `{"l": [{"h": 2}, {"h": "1"}]}`, failed, failed},
-		{"the best of what is absent", "max_by(l, &h).m[]", `{}`, `null`, failed},
+		{"the maximum of absent members", "max_by(l, &h).m[]", `{}`, `null`, failed},
 		{"a function that takes null", "to_array(a)[]", `{}`, `[]`, `[]`},
 		{"a missing field", "a.b.c[]", `{"a": {}}`, `null`, `null`},
 		{"a missing field, filtered", "a.b.c[?d == 'x']", `{"a": {}}`, `null`, `null`},

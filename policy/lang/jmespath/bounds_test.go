@@ -68,7 +68,7 @@ func TestArithmetic(t *testing.T) {
 		{"divide('pear', `2`)", nil, "argument 1", "nothing to divide"},
 		{"modulo('pear', `2`)", nil, "argument 1", "nothing that leaves a remainder"},
 
-		{"sum(`[\"007\"]`)", "007", "", "one is what it is"},
+		{"sum(`[\"007\"]`)", "007", "", "a single one is returned as it is"},
 		{"sum(`[\"pear\", 1]`)", nil, "item 0", "the first is none"},
 		{"sum(`[1, \"pear\"]`)", nil, "item 1", "the last is none"},
 		{"sum(`[\"1Mi\", \"1h\"]`)", nil, "item 1: a quantity and a duration", "units differ"},
@@ -77,7 +77,7 @@ func TestArithmetic(t *testing.T) {
 		{"multiply('1', `1000000000000000200`)", nil, "out of range", "a greater one"},
 		{"multiply(`-1000000000000000200`, '1')", nil, "out of range", "a lesser one, in front"},
 		{"multiply('1', " + infinite + ")", nil, "out of range", "a number without end"},
-		{"multiply('1', " + none + ")", nil, "out of range", "what is no number"},
+		{"multiply('1', " + none + ")", nil, "out of range", "a value that is no number"},
 		{"multiply('1', `1`)", "1", "", "a quantity by a number"},
 		{"multiply('1', `2000000000000000000`)", nil, "out of range", "by too great a one"},
 		{"divide('1', `2000000000000000000`)", nil, "out of range", "through too great a one"},
@@ -85,7 +85,7 @@ func TestArithmetic(t *testing.T) {
 		{"multiply('1ns', `9223372036854774784`)", "2562047h47m16.854774784s", "", "the longest duration"},
 		{"multiply('1ns', `9223372036854775808`)", nil, "out of range", "a longer one"},
 		{"multiply('1s', " + infinite + ")", nil, "out of range", "without end"},
-		{"multiply('1s', " + none + ")", nil, "out of range", "times what is no number"},
+		{"multiply('1s', " + none + ")", nil, "out of range", "times a value that is no number"},
 		{"add('2540000h', '400h')", "2540400h0m0s", "", "long together"},
 		{"multiply('2540400h', `9e15`)", nil, "out of range", "too many seconds more"},
 		{"add('2540400h', '2540400h')", nil, "out of range", "too long together"},
@@ -109,7 +109,7 @@ func TestArithmetic(t *testing.T) {
 		{"sum(`[]`)", nil, "at least one element", "the sum of nothing is no number below a limit"},
 		{"modulo('1.5', '1')", nil, "whole numbers", "no remainder of part of a quantity"},
 		{"modulo('3', '500m')", nil, "whole numbers", "nor through part of one"},
-		{"modulo('-7', '3')", "-1", "", "a remainder of quantities has the sign of what is divided, too"},
+		{"modulo('-7', '3')", "-1", "", "a remainder of quantities has the sign of the dividend, too"},
 		{"divide('1h', `0`)", nil, "division by zero", "a duration through zero"},
 		{"divide('1h', '0s')", nil, "division by zero", "through no time"},
 		{"divide('1Mi', `0`)", nil, "division by zero", "a quantity through zero"},
@@ -117,12 +117,12 @@ func TestArithmetic(t *testing.T) {
 		{"modulo(`1`, `0`)", nil, "division by zero", "no remainder of zero"},
 		{"modulo('1Mi', '0')", nil, "division by zero", "nor of no quantity"},
 		{"modulo(`1`, `1.5`)", nil, "whole numbers", "no remainder of a fraction"},
-		{"modulo(`-7`, `3`)", -1.0, "", "a remainder has the sign of what is divided"},
+		{"modulo(`-7`, `3`)", -1.0, "", "a remainder has the sign of the dividend"},
 
 		{"round(`1.25`, `1`)", 1.3, "", "half is up"},
 		{"round(`1`, `1.5`)", nil, "whole number of places", "half a place"},
 		{"round(`1e300`, `300`)", 1e300, "", "more places than there are"},
-		{"to_string(" + infinite + ")", "+Inf", "", "what JSON has no number for"},
+		{"to_string(" + infinite + ")", nil, "out of range", "what JSON has no number for"},
 	})
 }
 
@@ -185,9 +185,15 @@ func TestCollections(t *testing.T) {
 		{"first[0].text", "inner", "", "a member of an element is none of the whole"},
 		{"first[0].text || 'none'", "inner", "", "with something in its place"},
 		{"text.first[0] || 'none'", "none", "", "nor is the whole's one of a text"},
-		{"label_match(`{\"a\":1}`, labels)", true, "", "a number is compared as text"},
+		{"label_match(`{\"a\":1}`, labels)", false, "", "a number is no text"},
+		{"label_match(`{\"a\":1}`, `{\"a\":1.0}`)", true, "", "a number"},
+		{"label_match(`{\"a\":true}`, `{\"a\":\"true\"}`)", false, "", "a boolean is no text"},
+		{"label_match(`{\"a\":true}`, `{\"a\":true}`)", true, "", "a boolean"},
 		{"label_match(`{\"none\":null}`, labels)", true, "", "nothing is nothing"},
-		{"label_match(`{\"other\":null}`, labels)", false, "", "what is not there is not nothing"},
+		{"label_match(`{\"a\":null}`, `{\"a\":\"null\"}`)", false, "", "nothing is no text"},
+		{"label_match(`{\"a\":[1]}`, `{\"a\":\"[1]\"}`)", false, "", "a list is no text"},
+		{"label_match(`{\"a\":[1]}`, `{\"a\":[1]}`)", true, "", "a list"},
+		{"label_match(`{\"other\":null}`, labels)", false, "", "a missing label is not null"},
 		{"lookup(l, `0`)", "zero", "", "the first"},
 		{"lookup(l, `1`)", "one", "", "the last"},
 		{"lookup(l, `2`)", nil, "", "one more"},
@@ -203,7 +209,7 @@ func TestCollections(t *testing.T) {
 		{"avg(`[1,\"a\"]`)", nil, "item 1: want a number, got a string", "of others, too"},
 		{"l.*", nil, "", "members of a list"},
 		{"labels.none.*", nil, "", "members of nothing"},
-		{"labels.*", list("1"), "", "members, without what is nothing"},
+		{"labels.*", list("1"), "", "members, without null"},
 		{"contains('abc', 'b')", true, "", "a text in a text"},
 		{"reverse('abc')", "cba", "", "a text"},
 		{"reverse(l)", list("one", "zero"), "", "a list"},
@@ -215,7 +221,7 @@ func TestCollections(t *testing.T) {
 	})
 }
 
-// TestWorkAtItsBounds has what is refused for its size, and what is as large as can be.
+// TestWorkAtItsBounds covers values that are refused for their size, and the largest allowed ones.
 func TestWorkAtItsBounds(t *testing.T) {
 	numbers := make([]any, 100_000)
 	for i := range numbers {
@@ -245,7 +251,7 @@ func TestWorkAtItsBounds(t *testing.T) {
 		{"length(words[?@ == 'y'])", 0.0, "", "a text that is written out is compared with each for nothing"},
 		{"to_string(half) == 'x'", false, "", "a value as text"},
 		{"to_string(more) == 'x'", nil, "the value exceeds the bound of 4194304 bytes", "one larger"},
-		{"words[:6000] | [?@ == @] | length(@)", 6000.0, "", "texts are compared for what they are"},
+		{"words[:6000] | [?@ == @] | length(@)", 6000.0, "", "texts are compared as texts"},
 		{"@" + strings.Repeat(" | @", 1024) + " | length(@)", nil, "the depth of the expression", "too deep"},
 		{"@" + strings.Repeat(" | @", 1023) + " | length(@)", 7.0, "", "as deep as can be"},
 		{strings.Repeat("(", 256) + "commas" + strings.Repeat(")", 256) + " | length(@)", 199_999.0, "", "brackets"},
@@ -335,7 +341,7 @@ func TestNormalizeEveryType(t *testing.T) {
 		{json.Number("x"), nil, "one that is none"},
 		{list(1, 2, 3), list(1.0, 2.0, 3.0), "each of a list"},
 		{list(1, "a", list(2)), list(1.0, "a", list(2.0)), "lists in lists"},
-		{list("a", list(1)), list("a", list(1.0)), "what is so already stays"},
+		{list("a", list(1)), list("a", list(1.0)), "a converted value stays"},
 		{map[string]any{"a": 1, "b": 2, "c": "x"}, map[string]any{"a": 1.0, "b": 2.0, "c": "x"}, "each member"},
 		{map[string]any{"a": list(map[string]any{"b": 1})}, map[string]any{"a": list(map[string]any{"b": 1.0})}, "further down"},
 		{map[string]any{"a": struct{}{}}, nil, "no JSON in a member"},

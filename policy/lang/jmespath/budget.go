@@ -123,7 +123,7 @@ func itemsPaid(m *meter, list any, weight int) (any, error) {
 // function; the third is the weight.
 func listPaid(m *meter, given []any) (any, error) {
 	if given[0] == nil {
-		return nil, fmt.Errorf("%s: want an array, got %w", given[1], errNull)
+		return nil, fmt.Errorf("%s: want an array, got %w", given[1], ErrNull)
 	}
 	if function.KindOf(given[0]) != function.Array {
 		return nil, fmt.Errorf("%s: want an array, got %s", given[1], function.KindOf(given[0]))
@@ -187,7 +187,7 @@ func (k keyed) compare(other keyed) int {
 }
 
 // keyedItems pairs items with their keys, which are all numbers or all strings.
-// The price is that of comparing each item times often.
+// The cost is that of comparing each item times often.
 func (r *run) keyedItems(name string, given []any, times int) ([]keyed, error) {
 	items, keys := given[0].([]any), given[1].([]any)
 	pairs := make([]keyed, len(items))

@@ -173,7 +173,7 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 		}
 		return nil, &UndefinedError{Expression: q.source, Err: err}
 	}
-	if errors.Is(err, errNull) && !q.foreign && !q.callsInside {
+	if errors.Is(err, ErrNull) && !q.foreign && !q.callsInside {
 		return nil, &AbsentError{Expression: q.source, Err: err}
 	}
 	if err != nil {

@@ -19,9 +19,9 @@ func entry(f function.Function, name string, m *meter) jp.FunctionEntry {
 			}
 		}
 		if f.Cost != nil {
-			price, err := f.Cost(given)
+			cost, err := f.Cost(given)
 			if err == nil {
-				err = m.take(price)
+				err = m.take(cost)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
@@ -34,6 +34,9 @@ func entry(f function.Function, name string, m *meter) jp.FunctionEntry {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, brief(err))
 		}
+		if !function.IsJSON(result) { // an average of none, or too large a number
+			return nil, m.indeterminate(fmt.Errorf("%s: the result %v is out of range: it and other values %w", name, result, ErrNoOrder))
+		}
 		return result, nil
 	}}
 }
@@ -43,7 +46,7 @@ func check(f function.Function, i int, given any, m *meter) error {
 	want := f.Arguments[min(i, len(f.Arguments)-1)]
 	if got := function.KindOf(given); got&want == 0 {
 		if got == function.Null {
-			return fmt.Errorf("want %s, got %w", want, errNull)
+			return fmt.Errorf("want %s, got %w", want, ErrNull)
 		}
 		return fmt.Errorf("want %s, got %s", want, got)
 	}
@@ -66,9 +69,9 @@ func (e *Engine) table() map[string]function.Function {
 	for _, functions := range []map[string]function.Function{e.natives(), e.options.library().Table()} {
 		maps.Copy(table, functions)
 	}
-	for name, price := range prices() {
+	for name, cost := range costs() {
 		f := table[name]
-		f.Cost = price
+		f.Cost = cost
 		table[name] = f
 	}
 	return table

@@ -23,7 +23,7 @@ func holed(text string) []jmespath.Piece {
 	return pieces
 }
 
-// filling is an expression with holes, what they are filled with, and what comes of it.
+// filling is an expression with holes, their values, and the result.
 type filling struct {
 	expression string
 	values     []any
@@ -78,7 +78,7 @@ func TestHolesHoldNoCode(t *testing.T) {
 	})
 }
 
-// TestHolesHavePlaces has holes where what stands around them says what they are.
+// TestHolesHavePlaces covers holes that get their type from the text around them.
 func TestHolesHavePlaces(t *testing.T) {
 	data := map[string]any{"azAZ_09x": "name", "a\\x": "backslash", "items": list("zero", "one"), "own": "\uE0000\uE001"}
 	fill(t, data, []filling{
@@ -91,10 +91,10 @@ func TestHolesHavePlaces(t *testing.T) {
 		{"nothing || 'a «»'", list("x"), "a x", "", "a part of it"},
 		{"nothing || `[«»]`", list(1.0), list(1.0), "", "in a literal"},
 		{"nothing || «»", list(1.0), 1.0, "", "alone"},
-		{"azAZ_09«» || 'y'", list("x"), "name", "", "what is there goes first"},
+		{"azAZ_09«» || 'y'", list("x"), "name", "", "a present value comes first"},
 		{"azAZ_09x.«» || 'y'", list("x"), "y", "", "what may not be there"},
 		{"«» || 'y'", list("x"), "x", "", "in front"},
-		{"[«»]", list(1.0), nil, "", "an index of what is no list"},
+		{"[«»]", list(1.0), nil, "", "an index of an object"},
 		{"items | [`1`, «»]", list(2.0), list(1.0, 2.0), "", "the last of a list is no index"},
 		{"items[zer«»]", list("o"), nil, "SyntaxError", "nor is half a name"},
 		{"[azAZ_09«»]", list("x"), list("name"), "", "which may stand in a list"},
@@ -159,7 +159,7 @@ func TestHolesAreBounded(t *testing.T) {
 	})
 }
 
-// TestHolesAreNotReadInVain: what is refused is not read first.
+// TestHolesAreNotReadInVain: a refused expression does not read its holes first.
 func TestHolesAreNotReadInVain(t *testing.T) {
 	expression := "[" + strings.TrimPrefix(strings.Repeat(",`«»`", 12), ",") + "] | length(@)"
 	query, err := newEngine(t).CompilePieces(holed(expression))

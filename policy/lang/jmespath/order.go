@@ -113,14 +113,14 @@ func (r *run) compare(operator string, given []any, holds func(a, b float64) boo
 	case !r.foreign && (given[0] == nil || given[1] == nil):
 		return nil, nil
 	}
-	return nil, r.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator,
+	return nil, r.meter.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator,
 		brieflyOf(given[1]), function.KindOf(given[0]), function.KindOf(given[1]), ErrNoOrder))
 }
 
 // indeterminate records an error, because the library treats some errors as null.
-func (r *run) indeterminate(err error) error {
-	if r.meter.unknown == nil {
-		r.meter.unknown = err
+func (m *meter) indeterminate(err error) error {
+	if m.unknown == nil {
+		m.unknown = err
 	}
 	return err
 }
@@ -156,12 +156,11 @@ func (r *run) toNumber(given []any) (any, error) {
 	case nil, float64:
 		return v, nil
 	case string:
-		number, err := r.library.CallFunction("to_number", given, jp.NewInterpreter())
-		if number != nil || err != nil {
-			return number, err
+		if number := function.NumberIn(v); number != nil {
+			return number, nil
 		}
 	}
-	return nil, r.indeterminate(fmt.Errorf("to_number: %s is no number, and values of two kinds %w", brieflyOf(given[0]), ErrNoOrder))
+	return nil, r.meter.indeterminate(fmt.Errorf("to_number: %s is no number, and values of two kinds %w", brieflyOf(given[0]), ErrNoOrder))
 }
 
 // logic evaluates `&&` and `||`: an operand that is indeterminate counts unless the other
@@ -181,7 +180,7 @@ func (r *run) logic(given []any) (any, error) {
 	case why == nil:
 		why = late
 	}
-	return nil, r.indeterminate(why)
+	return nil, r.meter.indeterminate(why)
 }
 
 // operand evaluates an operand, and returns why it is indeterminate.
@@ -223,7 +222,7 @@ func (r *run) sortable(list []any) error {
 	slices.Sort(sorted)
 	for i := 1; i < len(sorted); i++ {
 		if order, known, same := written(sorted[i-1], sorted[i]); !same || known && order > 0 {
-			return r.indeterminate(fmt.Errorf("%q and %q as texts %w", function.Shorten(sorted[i-1]), function.Shorten(sorted[i]), ErrNoOrder))
+			return r.meter.indeterminate(fmt.Errorf("%q and %q as texts %w", function.Shorten(sorted[i-1]), function.Shorten(sorted[i]), ErrNoOrder))
 		}
 	}
 	return nil

@@ -42,6 +42,35 @@ func TestOrder(t *testing.T) {
 		{"a text that is none", "length(l[?to_number(s) >= `7.0`])", `{"l": [{"s": "high"}]}`, none, none},
 		{"no text at all", "length(l[?to_number(s) >= `7.0`])", `{"l": [{"s": null}]}`, `0`, none},
 		{"not a number", "length(l[?to_number(s) >= `7.0`])", `{"l": [{"s": "NaN"}]}`, none, none},
+		{"not a number alone", "to_number(s)", `{"s": "NaN"}`, none, none},
+		{"not a number, in lower case", "to_number(s)", `{"s": "nan"}`, none, none},
+		{"infinity", "to_number(s)", `{"s": "-Inf"}`, none, none},
+		{"infinity in full", "to_number(s)", `{"s": "+infinity"}`, none, none},
+		{"whether it is a number, of NaN", "to_number(s) == null", `{"s": "NaN"}`, `true`, `true`},
+		{"the type of infinity", "type(to_number(s))", `{"s": "Inf"}`, `"null"`, `"null"`},
+		{"the type of a number", "type(to_number(s))", `{"s": "1"}`, `"number"`, `"number"`},
+		{"the least by a text that is none", "min_by(l, &to_number(s)).s", `{"l": [{"s": "1"}, {"s": "NaN"}]}`, none, none},
+		{"the least by a text that is one", "min_by(l, &to_number(s)).s", `{"l": [{"s": "2"}, {"s": "1"}]}`, `"1"`, `"1"`},
+		{"the greatest by infinity", "max_by(l, &to_number(s)).s", `{"l": [{"s": "1"}, {"s": "Inf"}]}`, none, none},
+		{"sorted by a text that is none", "sort_by(l, &to_number(s))[0].s", `{"l": [{"s": "1"}, {"s": "NaN"}]}`, none, none},
+		{"sorted by a text that is one", "sort_by(l, &to_number(s))[0].s", `{"l": [{"s": "2"}, {"s": "1"}]}`, `"1"`, `"1"`},
+		{"sorted, a text that is none", "sort(l[].to_number(@))[0]", `{"l": ["1", "NaN"]}`, none, none},
+		{"the least, a text that is none", "min(l[].to_number(@))", `{"l": ["1", "-Inf"]}`, none, none},
+		{"a sum with a text that is none", "sum(l[].to_number(@))", `{"l": ["1", "Inf"]}`, none, none},
+		{"a number of YAML that JSON does not have", "parse_yaml(s).a", `{"s": "a: .nan"}`, "error", "error"},
+		{"a number of YAML", "parse_yaml(s).a", `{"s": "a: .5"}`, `0.5`, `0.5`},
+		{"an average of none", "avg(l)", `{"l": []}`, none, none},
+		{"an average of none in a filter", "length(l[?avg(m) > `5`])", `{"l": [{"m": []}]}`, none, none},
+		{"an average of none where another condition decides", "length(l[?avg(m) > `5` || n == 'x'])", `{"l": [{"m": [], "n": "x"}]}`, `1`, `1`},
+		{"an average", "avg(l)", `{"l": [1, 2]}`, `1.5`, `1.5`},
+		{"an average of numbers that are too large", "avg(l)", `{"l": [1e308, 1e308]}`, none, none},
+		{"a sum of numbers that are too large", "sum(l)", `{"l": [1e308, 1e308]}`, none, none},
+		{"a sum of large numbers", "sum(l)", `{"l": [1e308, -1e308]}`, `0`, `0`},
+		{"a difference that is too large", "subtract(a, b)", `{"a": 1e308, "b": -1e308}`, none, none},
+		{"a product that is too large", "multiply(a, b)", `{"a": 1e308, "b": 10}`, none, none},
+		{"a product", "multiply(a, b)", `{"a": 2, "b": 10}`, `20`, `20`},
+		{"a quotient that is too large", "divide(a, b)", `{"a": 1e308, "b": 1e-10}`, none, none},
+		{"a remainder of a product that is too large", "modulo(multiply(a, b), `3`)", `{"a": 1e308, "b": 10}`, none, none},
 		{"a number alone", "to_number(s)", `{"s": "200"}`, `200`, `200`},
 		{"a text alone", "to_number(s)", `{"s": "200 "}`, none, none},
 		{"hexadecimal", "to_number(s)", `{"s": "0x1F"}`, none, none},
@@ -134,7 +163,7 @@ func TestOrderOfLiterals(t *testing.T) {
 	}
 }
 
-// TestOrderOfHoles: what a hole holds is compared as what it is.
+// TestOrderOfHoles: the value of a hole is compared by its own type.
 func TestOrderOfHoles(t *testing.T) {
 	query, err := newEngine(t).CompilePieces([]jmespath.Piece{{Text: "length(l[?(s >= "}, {Hole: true}, {Text: " || n == "}, {Hole: true}, {Text: ") && n != 'z'])"}})
 	if err != nil {

@@ -80,6 +80,9 @@ func (r *reads) member(node jp.ASTNode, at place) place {
 	return place{path: append(at.path[:len(at.path):len(at.path)], name), inside: true}
 }
 
+// Paths returns what a query reads in its data, as paths of names; the empty one is all of it.
+func (q *Query) Paths() [][]string { return q.paths }
+
 // readMembers returns, of each member of the data of which not the whole is read, the
 // members that are.
 func readMembers(paths [][]string) map[string][]string {
@@ -102,9 +105,6 @@ func readMembers(paths [][]string) map[string][]string {
 
 // unknown returns why a query cannot read a member that is not known as a whole.
 func (q *Query) unknown(name string, d Deferred) error {
-	if _, ok := d.(Partial); !ok {
-		return nil
-	}
 	for _, path := range q.paths {
 		if len(path) > 0 && path[0] != name {
 			continue

@@ -99,7 +99,7 @@ func TestDeferred(t *testing.T) {
 		reads      bool
 		reason     string
 	}{
-		{"other", late{value: 1.0}, "o", "", false, "what is not read is not found out"},
+		{"other", late{value: 1.0}, "o", "", false, "an unread member is not resolved"},
 		{"late.x", late{value: map[string]any{"x": "y"}}, "y", "", true, "a plain path"},
 		{"late.x || 'd'", late{value: map[string]any{}}, "d", "", true, "a plain path with a default"},
 		{"length(late)", late{value: "abc"}, 3.0, "", true, "in a call"},
@@ -167,13 +167,13 @@ func TestSimpleExpressionsMeanTheSame(t *testing.T) {
 			got, err := simple.Search(data)
 			want, wanted := library.Search(data)
 			if !reflect.DeepEqual(got, want) || (err == nil) != (wanted == nil) {
-				t.Errorf("%s%s = %v, %v; the library says %v, %v", path, fallback, got, err, want, wanted)
+				t.Errorf("%s%s = %v, %v; the library returns %v, %v", path, fallback, got, err, want, wanted)
 			}
 		}
 	}
 }
 
-// selective is a member of the data that notes what is read of it.
+// selective is a member of the data that records which members of it are read.
 type selective struct{ read []string }
 
 func (s *selective) members() map[string]any {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/jsonvalue"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/mergekey"
@@ -17,7 +18,7 @@ import (
 type merging struct {
 	data   variable.Context
 	values []any
-	left   *Room
+	left   *Budget
 }
 
 // target is where a part is merged: a value of the object, or nothing.
@@ -91,6 +92,9 @@ func (r *merging) raw(value any, s target, depth int) (any, outcome, error) {
 		return nil, kept, mismatch(s.value, value)
 	case string:
 		value = jmespath.Text(value)
+	}
+	if err := integer.Exact(value); err != nil {
+		return nil, kept, &Error{Err: err}
 	}
 	if s.value == value {
 		return nil, kept, nil

@@ -99,7 +99,7 @@ func (r *merging) holds(c condition, members map[string]any) error {
 	switch {
 	case result.Err != nil || result.Doubt != nil:
 		return &Error{Path: "/" + jsonvalue.Escape(name), Err: cmp.Or(result.Err, result.Doubt)}
-	case !result.Held:
+	case !result.Held || result.Partly:
 		return &SkippedError{Path: "/" + jsonvalue.Escape(name), Anchor: c.anchor, Err: errors.New(result.Why), global: c.global}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (r *merging) match(p *pattern.Pattern, value any) pattern.Result {
 		return p.Match(r.data, value)
 	case nil:
 	default:
-		if result := p.Match(r.data, value); result.Held {
+		if result := p.Match(r.data, value); result.Held && !result.Partly {
 			return result
 		}
 	}

@@ -83,14 +83,14 @@ var ErrTooLarge = jsonvalue.ErrTooLarge
 // ErrTestFailed is wrapped by the error about an operation `test` that fails.
 var ErrTestFailed = operation.ErrTestFailed
 
-// Room is the remaining output that successive patches may write together: as much as one
+// Budget is the remaining output that successive patches may write together: as much as one
 // alone may.
-type Room = jsonvalue.Allowance
+type Budget = jsonvalue.Budget
 
-// NewRoom returns all of it.
-func NewRoom() *Room {
-	room := Room(jsonvalue.MaxAdded)
-	return &room
+// NewBudget returns the full budget of one patch.
+func NewBudget() *Budget {
+	budget := Budget(jsonvalue.MaxAdded)
+	return &budget
 }
 
 // Error reports why a patch cannot be applied to an object, and the location in the

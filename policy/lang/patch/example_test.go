@@ -17,7 +17,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// As a policy writes it: always pull what is tagged latest.
+	// As in a policy: always pull images with the tag latest.
 	merge, err := patch.CompileMerge(engine, map[string]any{"spec": map[string]any{"containers": []any{
 		map[string]any{"(image)": "*:latest", "imagePullPolicy": "{{ pull }}"},
 	}}})

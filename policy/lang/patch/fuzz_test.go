@@ -69,7 +69,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// compareAll applies what Diff says by this package alone: a name may look like a
+// compareAll applies the operations of Diff with this package alone: a name may look like a
 // variable, and numbers may be written in many ways.
 func compareAll(t *testing.T, before, after map[string]any) {
 	t.Helper()

@@ -159,11 +159,11 @@ func (l location) read(data variable.Context) ([]string, error) {
 // back as the same map. Errors are *Error, which wraps ErrTestFailed if an
 // operation `test` fails, and *variable.Error.
 func (j *JSON) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
-	return j.ApplyWithin(data, object, NewRoom())
+	return j.ApplyWithin(data, object, NewBudget())
 }
 
-// ApplyWithin is Apply within a Room that other patches share.
-func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
+// ApplyWithin is Apply within a Budget that other patches share.
+func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, budget *Budget) (map[string]any, error) {
 	steps := make([]operation.Step, len(j.operations))
 	for i, o := range j.operations {
 		s := operation.Step{Op: o.op}
@@ -184,7 +184,7 @@ func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *R
 		}
 		steps[i] = s
 	}
-	result, at, err := operation.Run(steps, object, room)
+	result, at, err := operation.Run(steps, object, budget)
 	if err != nil {
 		return object, &Error{Path: at, Err: err}
 	}

@@ -49,13 +49,13 @@ func TestJSON(t *testing.T) {
 		{`[{op: add, path: /a, value: null}]`, `{"a":null,"l":[1,2],"m":{"x":"y"}}`, "null is a value"},
 		{`[{op: remove, path: /m/x}]`, `{"l":[1,2],"m":{}}`, "remove"},
 		{`[{op: remove, path: /l/0}]`, `{"l":[2],"m":{"x":"y"}}`, "remove an element"},
-		{`[{op: remove, path: /nope}]`, `{"l":[1,2],"m":{"x":"y"}}`, "remove what is not there"},
+		{`[{op: remove, path: /nope}]`, `{"l":[1,2],"m":{"x":"y"}}`, "remove a missing member"},
 		{`[{op: remove, path: /nope/a/b}]`, `{"l":[1,2],"m":{"x":"y"}}`, "or its parents"},
 		{`[{op: remove, path: /l/7}]`, `{"l":[1,2],"m":{"x":"y"}}`, "or the element"},
 		{`[{op: remove, path: /l/-}]`, `{"l":[1,2],"m":{"x":"y"}}`, "- is after the last"},
 		{`[{op: replace, path: /m/x, value: 1}]`, `{"l":[1,2],"m":{"x":1}}`, "replace"},
 		{`[{op: replace, path: /l/1, value: 1}]`, `{"l":[1,1],"m":{"x":"y"}}`, "replace an element"},
-		{`[{op: replace, path: /m/z, value: 1}]`, `patch at /m/z: replace: there is nothing here`, "replace what is not there"},
+		{`[{op: replace, path: /m/z, value: 1}]`, `patch at /m/z: replace: there is nothing here`, "replace a missing member"},
 		{`[{op: replace, path: /l/2, value: 1}]`, `patch at /l/2: replace: there is nothing here`, "replace no element"},
 		{`[{op: replace, path: /z/z, value: 1}]`, `patch at /z/z: replace: there is nothing here`, "replace where nothing is"},
 		{`[{op: move, from: /m/x, path: /a}]`, `{"a":"y","l":[1,2],"m":{}}`, "move"},
@@ -73,7 +73,7 @@ func TestJSON(t *testing.T) {
 		{`[{op: test, path: /m/x, value: "y"}, {op: remove, path: /m}]`, `{"l":[1,2]}`, "test"},
 		{`[{op: remove, path: /m}, {op: test, path: /l/0, value: 2}]`, `patch at /l/0: test: the test failed: want 2, found 1`, "a test that fails"},
 		{`[{op: test, path: /l, value: [1, 2]}]`, `{"l":[1,2],"m":{"x":"y"}}`, "test a list"},
-		{`[{op: test, path: /nope, value: null}]`, `{"l":[1,2],"m":{"x":"y"}}`, "what is missing is null"},
+		{`[{op: test, path: /nope, value: null}]`, `{"l":[1,2],"m":{"x":"y"}}`, "a missing member is null"},
 		{`[{op: test, path: /m/x/z, value: null}]`, `a string has no member "z"`, "which a string's member is not"},
 		{`[{op: test, path: /l/-1, value: 2}]`, `{"l":[1,2],"m":{"x":"y"}}`, "test by a negative index"},
 		{`[{op: test, path: /l/-1, value: null}]`, `the test failed: want null, found 2`, "another value by a negative index"},
@@ -92,6 +92,45 @@ func TestJSON(t *testing.T) {
 			if errors.Is(err, patch.ErrTestFailed) != strings.Contains(c.want, "the test failed") {
 				t.Errorf("%s: %v is no ErrTestFailed", c.reason, err)
 			}
+		}
+	}
+}
+
+// TestNegativeIndices: a negative index counts from the last element, in the middle of a path as at
+// its end; only the last index of add, copy and move counts from the position after it.
+func TestNegativeIndices(t *testing.T) {
+	for _, c := range []struct{ patch, want, reason string }{
+		{`[{op: add, path: /l/-1/x, value: 3}]`, `{"l":[{"a":1},{"a":2,"x":3}],"v":7}`, "add to the last element"},
+		{`[{op: add, path: /l/-2/x, value: 3}]`, `{"l":[{"a":1,"x":3},{"a":2}],"v":7}`, "add to the first element"},
+		{`[{op: add, path: /l/-3/x, value: 3}]`, `there is nothing here: the list has 2 elements`, "add before the list"},
+		{`[{op: add, path: /l/-1, value: 3}]`, `{"l":[{"a":1},{"a":2},3],"v":7}`, "add an element"},
+		{`[{op: add, path: /l/-/x, value: 3}]`, `{"l":[{"a":1},{"a":2},{"x":3}],"v":7}`, "add to a new element"},
+		{`[{op: add, path: /l/2/x, value: 3}]`, `{"l":[{"a":1},{"a":2},{"x":3}],"v":7}`, "add to a new element by its index"},
+		{`[{op: add, path: /l/-1/n/-1, value: 3}]`, `{"l":[{"a":1},{"a":2,"n":[3]}],"v":7}`, "add to a new list of the last element"},
+		{`[{op: add, path: /n/-1/x, value: 3}]`, `{"l":[{"a":1},{"a":2}],"n":[{"x":3}],"v":7}`, "add to the first element of a new list"},
+		{`[{op: add, path: /n, value: []}, {op: add, path: /n/-1/x, value: 3}]`, `there is nothing here: the list has 0 elements`, "add to the last element of none"},
+		{`[{op: replace, path: /l/-1/a, value: 3}]`, `{"l":[{"a":1},{"a":3}],"v":7}`, "replace in the last element"},
+		{`[{op: replace, path: /l/-3/a, value: 3}]`, `there is nothing here: the list has 2 elements`, "replace before the list"},
+		{`[{op: replace, path: /l/-1, value: 3}]`, `{"l":[{"a":1},3],"v":7}`, "replace the last element"},
+		{`[{op: remove, path: /l/-1/a}]`, `{"l":[{"a":1},{}],"v":7}`, "remove from the last element"},
+		{`[{op: remove, path: /l/-1}]`, `{"l":[{"a":1}],"v":7}`, "remove the last element"},
+		{`[{op: copy, from: /l/-2/a, path: /l/-1/x}]`, `{"l":[{"a":1},{"a":2,"x":1}],"v":7}`, "copy into the last element"},
+		{`[{op: copy, from: /l/-2, path: /l/-1}]`, `{"l":[{"a":1},{"a":2},{"a":1}],"v":7}`, "copy after the last element"},
+		{`[{op: copy, from: /l/-3, path: /l/-1}]`, `from /l/-3: there is nothing here`, "copy from before the list"},
+		{`[{op: move, from: /v, path: /l/-1/x}]`, `{"l":[{"a":1},{"a":2,"x":7}]}`, "move into the last element"},
+		{`[{op: move, from: /l/-2, path: /l/-1}]`, `{"l":[{"a":2},{"a":1}],"v":7}`, "move after the last element"},
+		{`[{op: move, from: /l/-1/a, path: /l/0/x}]`, `{"l":[{"a":1,"x":2},{}],"v":7}`, "move from the last element"},
+		{`[{op: test, path: /l/-1/a, value: 2}]`, `{"l":[{"a":1},{"a":2}],"v":7}`, "test in the last element"},
+		{`[{op: test, path: /l/-1/a, value: 1}]`, `the test failed: want 1, found 2`, "test another value in the last element"},
+		{`[{op: test, path: /l/-1, value: {a: 2}}]`, `{"l":[{"a":1},{"a":2}],"v":7}`, "test the last element"},
+	} {
+		got, err := apply(t, mustJSON(t, read(t, c.patch)), nil, object(t, `{"l":[{"a":1},{"a":2}],"v":7}`))
+		was := text(t, got)
+		if err != nil {
+			was = err.Error()
+		}
+		if was != c.want && (err == nil || !strings.Contains(was, c.want)) {
+			t.Errorf("%s\n%s\n got %s\nwant %s", c.reason, c.patch, was, c.want)
 		}
 	}
 }
@@ -211,14 +250,14 @@ func TestJSONPaths(t *testing.T) {
 func TestJSONVariables(t *testing.T) {
 	data := variable.Context{"name": "x", "value": map[string]any{"{{name}}": "{{value}}"}}
 	for _, c := range []struct{ patch, want, reason string }{
-		{`{op: copy, from: "/m/{{name}}", path: /a}`, `{"a":"y","m":{"x":"y"}}`, "from where a variable says"},
+		{`{op: copy, from: "/m/{{name}}", path: /a}`, `{"a":"y","m":{"x":"y"}}`, "from the path in a variable"},
 		{`{op: copy, from: "/m/{{missing}}", path: /a}`, `variable {{missing}}`, "from one that is not defined"},
 		{`{op: move, from: "{{missing}}", path: /a}`, `variable {{missing}}`, "from one that is not defined, and nothing else"},
 		{`{op: copy, from: "{{name}}", path: /a}`, `"x" is no JSON pointer`, "from one that is no pointer"},
 		{`{op: add, path: /a, value: "{{value.missing || value}}"}`, `{"a":{"{{name}}":"{{value}}"},"m":{"x":"y"}}`, "a value, which is data"},
 		{`{op: add, path: /a, value: ["{{missing}}"]}`, `variable {{missing}}`, "a value that is not defined"},
 		{`{op: replace, path: /m, value: "{{missing}}"}`, `variable {{missing}}`, "and nothing else"},
-		{`{op: test, path: /nope, value: "{{missing}}"}`, `variable {{missing}}`, "which is not null, as what is missing is"},
+		{`{op: test, path: /nope, value: "{{missing}}"}`, `variable {{missing}}`, "which is not null, unlike a missing member"},
 	} {
 		got, err := apply(t, mustJSON(t, []any{read(t, c.patch)}), data, object(t, `{m: {x: "y"}}`))
 		was := text(t, got)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/jsonvalue"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/mergekey"
@@ -112,7 +113,7 @@ func (c mergeCompiler) part(value any, at string, depth int) (*part, error) {
 }
 
 func constantPart(value any) *part {
-	return &part{kind: leafPart, constant: value, fixed: true, size: jsonvalue.Cost, slot: -1, null: value == nil, plain: true}
+	return &part{kind: leafPart, constant: value, fixed: integer.Exact(value) == nil, size: jsonvalue.Cost, slot: -1, null: value == nil, plain: true}
 }
 
 func (c mergeCompiler) text(s, at string) (*part, error) {
@@ -278,12 +279,12 @@ func anchorOf(key string) (modifier, inner string) {
 // same map back. Errors are *SkippedError, with the same map, if the patch is not for this
 // object; *Error if it does not fit; and *variable.Error.
 func (m *Merge) Apply(data variable.Context, object map[string]any) (map[string]any, error) {
-	return m.ApplyWithin(data, object, NewRoom())
+	return m.ApplyWithin(data, object, NewBudget())
 }
 
-// ApplyWithin is Apply within a Room that other patches share.
-func (m *Merge) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
-	r := merging{data: data, values: make([]any, len(m.values)), left: room}
+// ApplyWithin is Apply within a Budget that other patches share.
+func (m *Merge) ApplyWithin(data variable.Context, object map[string]any, budget *Budget) (map[string]any, error) {
+	r := merging{data: data, values: make([]any, len(m.values)), left: budget}
 	for i, template := range m.values {
 		value, err := template.Execute(data)
 		if err != nil {

@@ -22,14 +22,14 @@ func TestMergePod(t *testing.T) {
 		want   string // operations of the result, or the beginning of why it is skipped
 		reason string
 	}{
-		{`metadata: {labels: {app: web}}`, `[]`, "what is there already"},
+		{`metadata: {labels: {app: web}}`, `[]`, "a value that is there already"},
 		{`metadata: {labels: {app: api, b: c}}`, `[replace /metadata/labels/app "api"] [add /metadata/labels/b "c"]`, "members are replaced and added"},
-		{`metadata: {labels: {app: null, b: null}}`, `[remove /metadata/labels/app]`, "null deletes what is there"},
+		{`metadata: {labels: {app: null, b: null}}`, `[remove /metadata/labels/app]`, "null deletes a present key"},
 		{`metadata: {annotations: {a: b, c: null}}`, `[add /metadata/annotations {"a":"b"}]`, "parents are made, without null"},
 		{`metadata: {annotations: {c: null}}`, `[]`, "nothing is made of null"},
 		{`metadata: {annotations: {}}`, `[add /metadata/annotations {}]`, "an empty object is written"},
 		{`metadata: {labels: {}}`, `[]`, "an empty object changes no other"},
-		{`metadata: {labels: {+(app): api, +(b): c}}`, `[add /metadata/labels/b "c"]`, "+() adds what is absent"},
+		{`metadata: {labels: {+(app): api, +(b): c}}`, `[add /metadata/labels/b "c"]`, "+() adds an absent key"},
 		{`metadata: {labels: {(): x, +(): z}}`, `[add /metadata/labels/() "x"] [add /metadata/labels/+() "z"]`, "no anchor: there is nothing in it"},
 		{`metadata: {labels: {a): x, (a)b: z}}`, `[add /metadata/labels/(a)b "z"] [add /metadata/labels/a) "x"]`, "no anchor: half of one"},
 		{`metadata: {labels: {f(x): x, ab(x): z}}`, `[add /metadata/labels/ab(x) "z"] [add /metadata/labels/f(x) "x"]`, "no anchor: something else in front"},
@@ -38,7 +38,7 @@ func TestMergePod(t *testing.T) {
 		{`spec: {containers: [{name: one, $patch: delete}, {name: one, image: x}]}`, `[replace /spec/containers/0/image "x"] [remove /spec/containers/0/ports]`, "a container that is deleted and written anew"},
 		{`spec: {containers: [{name: new, image: x}]}`, `[add /spec/containers/0 {"image":"x","name":"new"}]`, "a new container comes first"},
 		{`spec: {initContainers: [{image: x}]}`, `[add /spec/initContainers [{"image":"x"}]]`, "a list that is not there is written as the policy has it"},
-		{`spec: {containers: [{name: two, image: x}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"x","imagePullPolicy":"Never","name":"two"}]`, "what is patched comes first"},
+		{`spec: {containers: [{name: two, image: x}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"x","imagePullPolicy":"Never","name":"two"}]`, "the patched element comes first"},
 		{`spec: {containers: [{name: one, ports: [{containerPort: 80, name: http}]}]}`, `[add /spec/containers/0/ports/0/name "http"]`, "a port by its number"},
 		{`spec: {containers: [{name: one, ports: [{containerPort: 80, protocol: UDP}]}]}`, `[add /spec/containers/0/ports/0 {"containerPort":80,"protocol":"UDP"}]`, "another protocol is another port"},
 		{`spec: {tolerations: [{key: z}]}`, `[replace /spec/tolerations/0 {"key":"z"}]`, "tolerations are replaced"},
@@ -60,7 +60,7 @@ func TestMergePod(t *testing.T) {
 		{`spec: {containers: [{name: two, +(imagePullPolicy): Always}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"two:latest","imagePullPolicy":"Never","name":"two"}]`, "that has it"},
 		{`spec: {containers: [{name: one, (image): "reg/*", tty: true}]}`, `[add /spec/containers/0/tty true]`, "a name and a condition"},
 		{`spec: {containers: [{name: one, (image): "other/*", tty: true}]}`, `[]`, "a name and a condition that does not hold"},
-		{`spec: {containers: [{name: new, (image): "*", tty: true}]}`, `[]`, "a condition does not hold for what is not there"},
+		{`spec: {containers: [{name: new, (image): "*", tty: true}]}`, `[]`, "a condition does not hold for a missing element"},
 		{`spec: {containers: [{(name): "*", ports: [{(containerPort): "80", name: http}]}]}`, `[add /spec/containers/0/ports/0/name "http"]`, "lists in lists"},
 		{`spec: {containers: [{name: one, ports: [{(containerPort): 80, name: http}]}]}`, `[add /spec/containers/0/ports/0/name "http"]`, "a number as a condition"},
 		{`spec: {containers: [{name: one, ports: [{(containerPort): ">79", name: http}]}]}`, `[add /spec/containers/0/ports/0/name "http"]`, "with an operator"},
@@ -69,7 +69,7 @@ func TestMergePod(t *testing.T) {
 		{`spec: {containers: [{(name): "*", +(ports): []}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"two:latest","imagePullPolicy":"Never","name":"two","ports":[]}]`, "what +() changes comes first"},
 		{`spec: {containers: [{(image): "two:*"}]}`, `[]`, "conditions alone move nothing"},
 		{`spec: {containers: [{(image): "two:*", +(imagePullPolicy): Always}]}`, `[]`, "nor does +() with nothing to add"},
-		{`spec: {containers: [{(image): "two:*", imagePullPolicy: Never}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"two:latest","imagePullPolicy":"Never","name":"two"}]`, "what is patched comes first, though it is so already"},
+		{`spec: {containers: [{(image): "two:*", imagePullPolicy: Never}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"two:latest","imagePullPolicy":"Never","name":"two"}]`, "the patched element comes first, though it is unchanged"},
 		{`spec: {initContainers: [{(name): "*", tty: true}]}`, `[]`, "no list to select from"},
 		{`spec: {tolerations: [{(key): x, effect: NoSchedule}]}`, `[add /spec/tolerations/0/effect "NoSchedule"]`, "a list without merge key is patched in place"},
 		{`spec: {tolerations: [{(key): y, effect: NoSchedule}]}`, `[]`, "where the condition holds"},
@@ -89,19 +89,21 @@ func TestMergePod(t *testing.T) {
 
 		{`{metadata: {labels: {b: c, (app): web}}}`, `[add /metadata/labels/b "c"]`, "() in an object"},
 		{`{metadata: {labels: {b: c, (app): api}}}`, `skipped /metadata/labels/app`, "() that does not hold"},
-		{`{metadata: {labels: {b: c, (other): "*"}}}`, `skipped /metadata/labels/other`, "() on what is not there"},
-		{`{metadata: {annotations: {b: c, (other): "*"}}}`, `skipped /metadata/annotations/other`, "() in what is not there"},
+		{`{metadata: {labels: {b: c, (other): "*"}}}`, `skipped /metadata/labels/other`, "() on a missing key"},
+		{`{metadata: {annotations: {b: c, (other): "*"}}}`, `skipped /metadata/annotations/other`, "() in a missing object"},
 		{`{spec: {(tolerations): [{key: x}], priority: 1}}`, `[add /spec/priority 1]`, "() with a list"},
 		{`{spec: {(tolerations): [{key: y}], priority: 1}}`, `skipped /spec/tolerations`, "() with a list that does not hold"},
 		{`{spec: {(containers): [{<(image): reg/*}], priority: 1}}`, `[add /spec/priority 1]`, "() with <() in it"},
 		{`{spec: {(containers): [{<(image): nope/*}], priority: 1}}`, `skipped /spec/containers`, "() with <() in it that holds for none"},
+		{`{(metadata): {=(labels): {(app): web}, =(none): x}, spec: {priority: 1}}`, `[add /spec/priority 1]`, "() with another in it"},
+		{`{(metadata): {=(labels): {(app): api}, =(none): x}, spec: {priority: 1}}`, `skipped /metadata`, "() with another in it that does not hold"},
 		{`{metadata: {(labels): {app: "w*"}, annotations: {a: b}}}`, `[add /metadata/annotations {"a":"b"}]`, "() writes no wildcards"},
 		{`{metadata: {(labels): {+(b): c}}}`, `[add /metadata/labels/b "c"]`, "+() in () adds where x exists"},
 		{`{metadata: {(annotations): {+(b): c}}}`, `skipped /metadata/annotations`, "and not where it does not"},
 		{`spec: {containers: [{name: one, ports: [{containerPort: 80, (hostPort): "8080", name: x}]}]}`, `[]`, "a condition skips its element"},
 
 		{`metadata: {labels: {$patch: delete}}`, `[remove /metadata/labels]`, "delete an object"},
-		{`metadata: {annotations: {$patch: delete}}`, `[]`, "delete what is not there"},
+		{`metadata: {annotations: {$patch: delete}}`, `[]`, "delete a missing object"},
 		{`metadata: {labels: {$patch: replace, a: b}}`, `[remove /metadata/labels/app] [add /metadata/labels/a "b"]`, "replace an object"},
 		{`metadata: {labels: {$patch: replace, app: web}}`, `[]`, "replace an object by itself"},
 		{`metadata: {labels: {$patch: replace}}`, `[remove /metadata/labels/app]`, "replace an object by an empty one"},
@@ -119,7 +121,7 @@ func TestMergePod(t *testing.T) {
 		{`{metadata: {labels: {$patch: delete, (app): api}}}`, `skipped /metadata/labels/app`, "that does not hold"},
 		{`{metadata: {$patch: delete, labels: {(app): api}}}`, `skipped /metadata/labels/app`, "nor further in"},
 		{`{metadata: {$patch: delete, labels: {(app): web}}}`, `[remove /metadata]`, "where it holds"},
-		{`{metadata: {$patch: delete, labels: x}}`, `[remove /metadata]`, "what is not a condition does not matter"},
+		{`{metadata: {$patch: delete, labels: x}}`, `[remove /metadata]`, "keys that are no condition do not matter"},
 		{`spec: {volumes: [{$patch: delete}, {<(hostPath): {path: "*"}}]}`, `[remove /spec/volumes]`, "delete a list if <() holds for an element"},
 		{`spec: {volumes: [{$patch: delete}, {<(secret): {}}]}`, `skipped /spec/volumes/1/secret`, "and not if it holds for none"},
 		{`spec: {volumes: [{$patch: delete}, {name: x}, {<(secret): {}}]}`, `skipped /spec/volumes/1/secret`, "whatever stands before it"},
@@ -186,10 +188,10 @@ func TestMergeOtherKinds(t *testing.T) {
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{image: a}]}}`, `spec: {containers: [{name: one, image: x}]}`, `[add /spec/containers/0 {"image":"x","name":"one"}]`, "a container without name has no other's"},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{image: a}]}}`, `spec: {containers: [{name: "null", image: x}]}`, `[add /spec/containers/0 {"image":"x","name":"null"}]`, "nor is null its name"},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: "null"}]}}`, `spec: {containers: [{name: "null", image: x}]}`, `[add /spec/containers/0/image "x"]`, "unless it is written so"},
-		{`{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`, `spec: {ports: [{port: 80, protocol: TCP, name: http}]}`, `[add /spec/ports/0/name "http"] [add /spec/ports/0/protocol "TCP"]`, "a port that says no protocol"},
-		{`{apiVersion: v1, kind: Service, spec: {ports: [{port: 80, protocol: UDP}]}}`, `spec: {ports: [{port: 80, protocol: TCP, name: http}]}`, `[add /spec/ports/0 {"name":"http","port":80,"protocol":"TCP"}]`, "and one that says another"},
+		{`{apiVersion: v1, kind: Service, spec: {ports: [{port: 80}]}}`, `spec: {ports: [{port: 80, protocol: TCP, name: http}]}`, `[add /spec/ports/0/name "http"] [add /spec/ports/0/protocol "TCP"]`, "a port without a protocol"},
+		{`{apiVersion: v1, kind: Service, spec: {ports: [{port: 80, protocol: UDP}]}}`, `spec: {ports: [{port: 80, protocol: TCP, name: http}]}`, `[add /spec/ports/0 {"name":"http","port":80,"protocol":"TCP"}]`, "and one with another"},
 		{`{apiVersion: example.com/v1, kind: X, spec: {items: [a, {host: b}]}}`, `spec: {items: [{+(tls): true}]}`, `[add /spec/items/1/tls true]`, "an element that is no object is left alone"},
-		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, command: [x]}]}}`, `spec: {containers: [{(name): b, command: [x]}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"command":["x"],"name":"b"}]`, "what is patched by a list comes first, though it is so already"},
+		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, command: [x]}]}}`, `spec: {containers: [{(name): b, command: [x]}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"command":["x"],"name":"b"}]`, "the element patched by a list comes first, though it is unchanged"},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, ports: [{containerPort: 80}]}]}}`, `spec: {containers: [{(name): b, ports: [{containerPort: 80}, {(containerPort): 81}]}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"name":"b","ports":[{"containerPort":80}]}]`, "by a part of a list"},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, ports: [{containerPort: 80}]}]}}`, `spec: {containers: [{(name): b, ports: [{(containerPort): 80}, {(containerPort): 81}]}]}`, `[]`, "a list of conditions patches nothing"},
 		{`{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}, {name: b, resources: {limits: {cpu: "1"}}}]}}`, `spec: {containers: [{(name): b, resources: {limits: {+(cpu): "2"}}}]}`, `[]`, "nor does +() further in with nothing to add"},
@@ -226,12 +228,12 @@ func TestMergeVariables(t *testing.T) {
 		{`spec: {containers: ["{{element}}"]}`, `[replace /spec/containers/0/image "i"]`, "an element"},
 		{`spec: {containers: ["{{x}}"]}`, `error patch at /spec/containers: want objects in this list, found a string`, "which is none"},
 		{`spec: {tolerations: ["{{element}}", {key: "{{x}}", "{{name}}": ["{{n}}", {a: "{{list}}", b: c}]}]}`, `[replace /spec/tolerations/0 {"key":"v","one":[3,{"a":[{"image":"i","name":"new"}],"b":"c"}]}] [add /spec/tolerations/0 {"image":"i","name":"one"}]`, "in a list that is replaced"},
-		{`metadata: {annotations: {"{{x}}": "y"}}`, `[add /metadata/annotations {"v":"y"}]`, "in a key of what is not there"},
+		{`metadata: {annotations: {"{{x}}": "y"}}`, `[add /metadata/annotations {"v":"y"}]`, "in a key of a missing object"},
 		{`metadata: {annotations: {"": "y", "{{x}}": "z"}}`, `[add /metadata/annotations {"":"y","v":"z"}]`, "beside an empty key"},
 		{`metadata: {annotations: "{{none}}"}`, `[add /metadata/annotations {}]`, "an empty object is written"},
 		{`metadata: {labels: "{{none}}"}`, `[]`, "and changes no other"},
 		{`metadata: {finalizers: "{{nil}}"}`, `[add /metadata/finalizers []]`, "an empty list is written, of strings"},
-		{`spec: {initContainers: "{{nil}}"}`, `[add /spec/initContainers []]`, "and of what is told apart by name"},
+		{`spec: {initContainers: "{{nil}}"}`, `[add /spec/initContainers []]`, "and of elements that are merged by name"},
 		{`spec: {containers: "{{nil}}"}`, `[]`, "and changes no other such"},
 		{`spec: {tolerations: "{{nil}}"}`, `[remove /spec/tolerations/0]`, "but replaces one"},
 		{`spec: {containers: "{{list}}"}`, `[add /spec/containers/0 {"image":"i","name":"new"}]`, "a list merges as in the policy"},
@@ -241,7 +243,7 @@ func TestMergeVariables(t *testing.T) {
 		{`spec: {containers: [{(image): "{{pattern}}", tty: true}]}`, `error patch at /spec/containers/0/image: the comparison is indeterminate`, "a wildcard that a variable brings"},
 		{`spec: {containers: [{(image): "!{{pattern}}", tty: true}]}`, `error patch at /spec/containers/0/image: the comparison is indeterminate`, "or a negated one"},
 		{`metadata: {labels: {app: '\{{x}}'}}`, `[replace /metadata/labels/app "{{x}}"]`, "escaped"},
-		{`metadata: {labels: {app: "{{@}}-{{x}}"}}`, `[replace /metadata/labels/app "web-v"]`, "what is there"},
+		{`metadata: {labels: {app: "{{@}}-{{x}}"}}`, `[replace /metadata/labels/app "web-v"]`, "the present value"},
 		{`metadata: {labels: {app: "{{ to_upper('{{ @ }}') }}"}}`, `[replace /metadata/labels/app "WEB"]`, "in an expression"},
 		{`spec: {containers: [{(name): "*", image: "m/{{@}}"}]}`, `[replace /spec/containers/1/image "m/two:latest"] [replace /spec/containers/0/image "m/reg/one:1"]`, "in each element"},
 		{`spec: {containers: [{(name): "*", (image): "*:latest", image: "m/{{@}}"}]}`, `[remove /spec/containers/1] [add /spec/containers/0 {"image":"m/two:latest","imagePullPolicy":"Never","name":"two"}]`, "in some"},
@@ -317,8 +319,8 @@ func TestCompileMergeErrors(t *testing.T) {
 		{read(t, `{a: {b: c, +(b): d}}`), "/a/b", "twice", "x beside +(x)"},
 		{read(t, `{a: {(b): {c: "{{ d. }}"}}}`), "/a/(b)/c", "SyntaxError", "a bad expression in a condition"},
 		{read(t, `{a: {"({{ d. }})": x}}`), "/a/({{ d. }})", "SyntaxError", "a bad expression in what a condition is about"},
-		{read(t, `{a: {(b): {+(c): "{{ d. }}"}}}`), "/a/(b)/+(c)", "SyntaxError", "a bad expression in what is added on a condition"},
-		{read(t, `{a: "{{ }} {{@}}"}`), "/a", "the expression is empty", "an empty variable beside what is there"},
+		{read(t, `{a: {(b): {+(c): "{{ d. }}"}}}`), "/a/(b)/+(c)", "SyntaxError", "a bad expression in a field added on a condition"},
+		{read(t, `{a: "{{ }} {{@}}"}`), "/a", "the expression is empty", "an empty variable next to the present value"},
 		{read(t, `{a: ["{{ d. }}"]}`), "/a/0", "SyntaxError", "a bad expression"},
 		{read(t, `{a: {"{{ d. }}": x}}`), "/a/{{ d. }}", "SyntaxError", "a bad expression in a key"},
 		{read(t, `{a: "{{ x"}`), "/a", "not closed", "not closed"},
@@ -393,7 +395,7 @@ func TestMergeDepth(t *testing.T) {
 	}
 }
 
-// TestMergeWritesNoMore: names count as values do, and what is written into each element
+// TestMergeWritesNoMore: names count as values do, and a value written into each element
 // counts each time.
 func TestMergeWritesNoMore(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
@@ -425,7 +427,7 @@ func TestMergeNoObject(t *testing.T) {
 	}
 }
 
-func TestSkippedErrorSays(t *testing.T) {
+func TestSkippedErrorMessage(t *testing.T) {
 	_, err := mustMerge(t, read(t, `{spec: {containers: [{<(image): "nope/*"}]}}`)).Apply(nil, object(t, pod))
 	skipped := (*patch.SkippedError)(nil)
 	if !errors.As(err, &skipped) || skipped.Anchor != "<(image)" || !strings.Contains(err.Error(), "nope/*") || !strings.Contains(err.Error(), "two:latest") {

@@ -19,13 +19,13 @@ func TestAnchorsOrNames(t *testing.T) {
 		{`{")": "x"}`, `{}`, "fail", "/)/", "which must be there"},
 		{`{"<(a)": "x", "1": "y"}`, `{"a": "z", "1": "n"}`, "skip", "/a/", "a global anchor comes before a field that is written before it"},
 		{`{"<(a)": "x", "1": "y"}`, `{"a": "x", "1": "n"}`, "fail", "/1/", "it holds"},
-		{`{"a": [{"(m)": "y", "<(n)": "x"}], "b": "1"}`, `{"a": [{"m": "y", "n": "z"}, {"m": "no"}], "b": "2"}`, "fail", "/b/", "one element of two speaks for the rule"},
+		{`{"a": [{"(m)": "y", "<(n)": "x"}], "b": "1"}`, `{"a": [{"m": "y", "n": "z"}, {"m": "no"}], "b": "2"}`, "fail", "/b/", "one element of two does not skip the rule"},
 		{`{"a": [{"(m)": "y", "<(n)": "x"}], "b": "1"}`, `{"a": [{"m": "no"}, {"m": "y", "n": "z"}], "b": "2"}`, "fail", "/b/", "in the other order"},
 		{`{"a": [{"(m)": "y", "<(n)": "x"}], "b": "1"}`, `{"a": [{"m": "y", "n": "z"}], "b": "2"}`, "skip", "/a/0/n/", "each element does"},
 	})
 }
 
-// TestStars: a wildcard in a key stands for others in labels and annotations alone.
+// TestStars: a wildcard in a key matches others in labels and annotations alone.
 func TestStars(t *testing.T) {
 	long := strings.Repeat("5", 65)
 	check(t, []row{
@@ -38,7 +38,7 @@ func TestStars(t *testing.T) {
 	}
 }
 
-// TestReferencesMore: references behind other text, and to what is nearly there.
+// TestReferencesMore: references behind other text, and to fields that nearly exist.
 func TestReferencesMore(t *testing.T) {
 	check(t, []row{
 		{`{"a": "x$(/b)", "b": "y"}`, `{"a": "xy", "b": "y"}`, "held", "", "behind a letter"},
@@ -46,7 +46,7 @@ func TestReferencesMore(t *testing.T) {
 		{`{"a": "x\\$(/b)", "b": "y"}`, `{"a": "x$(/b)", "b": "y"}`, "held", "", "unless it is escaped"},
 		{`{"a": "$(/b)", "(b)": "x*", "b": "xy"}`, `{"a": "xy", "b": "xy"}`, "held", "", "the key itself goes before one with an anchor"},
 		{`{"a": "$(/b)", "(b)": "x*", "b": "xy"}`, `{"a": "x1", "b": "xy"}`, "fail", "/a/", "and not that one"},
-		{`{"a": "$(/l/1)", "l": ["x", "y"]}`, `{"a": "y", "l": ["x", "y"]}`, "fail", "/l/", "an item of a list, each of whose items is for all"},
+		{`{"a": "$(/l/1)", "l": ["x", "y"]}`, `{"a": "y", "l": ["x", "y"]}`, "fail", "/l/", "an item of a list pattern, of which each item applies to all"},
 	})
 	for _, text := range []string{
 		`{"a": "$(/l/x)", "l": ["x"]}`, `{"a": "$(/l/-1)", "l": ["x"]}`, `{"a": "$(/l/1)", "l": ["x"]}`, `{"a": ["$(/nothing)"]}`, `{"a": ["x", "$(/nothing)"]}`,
@@ -101,7 +101,7 @@ func TestLasts(t *testing.T) {
 		return err == nil
 	}
 	filled := compile(t, `{"=(a)": "{{ given }}"}`)
-	brought := func(value any) bool {
+	asVariable := func(value any) bool {
 		return filled.Match(variable.Context{"given": value}, map[string]any{}).Err == nil
 	}
 	for _, c := range []struct {
@@ -113,9 +113,9 @@ func TestLasts(t *testing.T) {
 		{"objects in a pattern", taken, nested(200, true), nested(201, true)},
 		{"lists behind another item of a pattern", taken, []any{[]any{}, nested(199, false)}, []any{[]any{}, nested(200, false)}},
 		{"values in a pattern", taken, many(100_000), many(100_001)},
-		{"lists in a variable", brought, nested(200, false), nested(201, false)},
-		{"objects in a variable", brought, nested(200, true), nested(201, true)},
-		{"values in a variable", brought, many(100_000), many(100_001)},
+		{"lists in a variable", asVariable, nested(200, false), nested(201, false)},
+		{"objects in a variable", asVariable, nested(200, true), nested(201, true)},
+		{"values in a variable", asVariable, many(100_000), many(100_001)},
 	} {
 		if !c.takes(c.last) || c.takes(c.first) {
 			t.Errorf("%s: the last is taken %t, the first beyond %t", c.reason, c.takes(c.last), c.takes(c.first))

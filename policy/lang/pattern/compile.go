@@ -266,8 +266,8 @@ func (s leafSlot) read(f *filler) (node, error) {
 	}
 	var filled strings.Builder
 	for _, piece := range pieces {
-		if piece.Brought {
-			piece.Text = comparison.Brought(piece.Text)
+		if piece.FromVariable {
+			piece.Text = comparison.Literal(piece.Text)
 		}
 		filled.WriteString(piece.Text)
 	}
@@ -307,7 +307,7 @@ func (f *filler) read(value any, depth int) (node, error) {
 		}
 		return l, nil
 	case string:
-		return newFilled(comparison.Brought(v))
+		return newFilled(comparison.Literal(v))
 	}
 	return newFilled(value)
 }
@@ -320,7 +320,7 @@ func (m member) name(data variable.Context, tags bool) (string, error) {
 	}
 	var name strings.Builder
 	for _, piece := range pieces {
-		if tags && piece.Brought && wildcard.Contains(piece.Text) {
+		if tags && piece.FromVariable && wildcard.Contains(piece.Text) {
 			return "", refuse(m.path, "a variable brings a wildcard into the key: %s", shorten(piece.Text))
 		}
 		name.WriteString(piece.Text)

@@ -10,7 +10,7 @@
 //	(x)   the rest of the object counts only if x is there and matches
 //	<(x)  the rule counts only if x matches or is not there
 //	=(x)  if x is there, it must match
-//	^(x)  for each element of the pattern, the list x has a match
+//	^(x)  for each element of the pattern, the list x, if it is there, has a match
 //	X(x)  there must be no x
 //
 // `$(./../x)` is a reference to the pattern's own value at that path.
@@ -32,6 +32,11 @@
 // skipped. A global anchor skips an element in a list, too; outside of a list, or for all
 // elements, it skips the rule at once.
 //
+// Where a part of an object is skipped and another part with an anchor holds, the object holds
+// partly. So does a list of which an item skips all elements and another item none. A single
+// pattern accepts that. For an existence anchor it is no match, one of several patterns counts as
+// skipped, and a condition of a patch does not hold, as in Kyverno.
+//
 // # Variables
 //
 // All `{{ }}` are evaluated once, before matching. An undefined one is an error even in a part
@@ -49,13 +54,15 @@
 //
 // # Differences from Kyverno
 //
+// docs/kyverno-differences.md has them with the reasons.
+//
 //   - Kyverno judges with the first item of a list of objects or values and ignores
 //     the others; here every element must match every item.
 //   - Of several labels or annotations that match a key with a wildcard,
 //     Kyverno picks one at random; here all must match, and for a condition one.
-//   - ^() fails for an empty list; for a missing one it holds, as in Kyverno.
 //   - A condition that does not hold within a list or =() does not skip its
 //     siblings, in any order; in Kyverno that depends on the names of the keys.
+//   - An object that holds partly passes a single pattern; in Kyverno it is skipped.
 //   - If a key with an anchor is nowhere in the object, Kyverno makes a failure an
 //     error without a path; here it is a failure with one.
 //   - A variable adds keys as names and texts as texts. In Kyverno a key "(x)" of an

@@ -20,7 +20,7 @@ func newLeaf(pattern any) (node, error) {
 	return leaf{c}, nil
 }
 
-// newFilled is newLeaf for a pattern in which parts are comparison.Brought.
+// newFilled is newLeaf for a pattern in which parts are comparison.Literal.
 func newFilled(pattern any) (node, error) {
 	c, err := comparison.CompileFilled(pattern)
 	if err != nil {

@@ -69,10 +69,11 @@ func (l *list) match(r *run, value any) verdict {
 }
 
 // objects skips the elements with conditions that do not hold, and the whole list if that is true
-// of all of them.
+// of all of them. If items skip all elements and others do not, the list holds in part.
 func (l *list) objects(r *run, elements []any) verdict {
-	var t tally
+	var all tally
 	for _, item := range l.items {
+		var t tally
 		for i, element := range elements {
 			v := item.match(r, element)
 			if v.kind != held {
@@ -82,8 +83,15 @@ func (l *list) objects(r *run, elements []any) verdict {
 				return v
 			}
 		}
+		all.add(t.verdict())
 	}
-	return t.verdict()
+	switch {
+	case all.part.kind == partly:
+		return all.part
+	case all.applied && all.skip.kind != held:
+		return all.skip.partly()
+	}
+	return all.verdict()
 }
 
 // lists compares as many elements as the pattern has.
@@ -100,10 +108,10 @@ func (l *list) lists(r *run, elements []any) verdict {
 	return t.verdict()
 }
 
-// tally is of the elements of a list.
+// tally is of the elements of a list, or of the items of its pattern.
 type tally struct {
-	applied bool
-	skip    verdict
+	applied    bool
+	part, skip verdict
 }
 
 // add reports whether to go on.
@@ -113,6 +121,8 @@ func (t *tally) add(v verdict) bool {
 		return false
 	case held:
 		t.applied = true
+	case partly:
+		t.part = v
 	default:
 		// A global anchor skips the whole rule only if it skips all elements.
 		if t.skip.kind == held || v.kind != skippedAll {
@@ -123,8 +133,11 @@ func (t *tally) add(v verdict) bool {
 }
 
 func (t *tally) verdict() verdict {
-	if t.applied || t.skip.kind == held {
+	switch {
+	case t.applied:
 		return verdict{}
+	case t.part.kind == partly:
+		return t.part
 	}
 	if t.skip.kind == skipped {
 		t.skip.kind = left

@@ -98,37 +98,46 @@ func (o *object) match(r *run, value any) verdict {
 		return breaks(err)
 	}
 	applied := len(o.conditions) > 0
+	var part, skip verdict
 	for i := range o.conditions {
-		if v := o.conditions[i].condition(r, members); v.kind != held {
+		switch v := o.conditions[i].condition(r, members); v.kind {
+		case held:
+		case partly:
+			part = v
+		default:
 			return v
 		}
 	}
-	var skip verdict
 	for i := range o.anchors {
-		v := o.anchors[i].anchored(r, members)
-		switch v.kind {
+		switch v := o.anchors[i].anchored(r, members); v.kind {
 		case held:
 			applied = true
+		case partly:
+			applied, part = true, v
 		case left:
 			skip = v
 		default:
 			return v
 		}
 	}
-	if applied {
-		skip = verdict{}
+	if applied && skip.kind == left {
+		part, skip = skip.partly(), verdict{}
 	}
 	for i := range o.fields {
-		v := o.fields[i].field(r, members)
-		switch v.kind {
+		switch v := o.fields[i].field(r, members); v.kind {
 		case held:
+		case partly:
+			part = v
 		case left:
 			skip = v
 		default:
 			return v
 		}
 	}
-	return skip
+	if skip.kind == left {
+		return skip
+	}
+	return part
 }
 
 // condition judges a conditional anchor: for a missing key it does not hold. Of several keys that
@@ -144,7 +153,7 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 	} else {
 		for _, key := range e.keys(members) {
 			v = e.valueAt(r, members, key)
-			if v.kind == held || v.kind == broken {
+			if v.kind.holds() || v.kind == broken {
 				break
 			}
 			if v.doubt() != nil {
@@ -159,7 +168,7 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 		// A condition that does not hold disables the rule, so that one in doubt does not.
 		v.kind, v.why.err = broken, doubt
 	}
-	if v.kind != held && v.kind != broken {
+	if !v.kind.holds() && v.kind != broken {
 		v.kind, v.why.anchor = otherwise, e.source
 	}
 	return v
@@ -195,6 +204,10 @@ func (e *entry) all(members map[string]any, judge func(key string) verdict) verd
 	for _, key := range e.keys(members) {
 		switch v := judge(key); v.kind {
 		case held:
+		case partly:
+			if skip.kind == held {
+				skip = v
+			}
 		case left:
 			skip = v
 		default:
@@ -228,7 +241,8 @@ func (e *entry) anchoredAt(r *run, members map[string]any, key string) verdict {
 	return v
 }
 
-// exists requires, for each element of the pattern, one of the list.
+// exists requires, for each element of the pattern, one of the list. An element of which a part is
+// skipped is none, as in Kyverno.
 func (e *entry) exists(r *run, value any) verdict {
 	elements, ok := value.([]any)
 	if !ok {

@@ -18,9 +18,12 @@ type Pattern struct {
 // or none of these, which is a failure.
 type Result struct {
 	Held bool
+	// Partly, of Held: the condition at Path skips a part of the object, and another part holds. In
+	// Kyverno the rule does not apply.
+	Partly bool
 	// Skip means that, by an anchor, the rule does not apply.
 	Skip bool
-	// Path is the first element that failed, or the anchor that does not hold,
+	// Path is the first element that failed, or an anchor that does not hold,
 	// as Kyverno prints it: /spec/containers/0/securityContext/privileged/. A
 	// field that must be there and is not is named by the object it belongs in,
 	// if the pattern is `*`.
@@ -84,6 +87,8 @@ func result(v verdict) Result {
 	switch v.kind {
 	case held:
 		return Result{Held: true}
+	case partly:
+		return Result{Held: true, Partly: true, Path: v.why.path(), Why: v.why.String()}
 	case broken:
 		path := v.why.path()
 		return Result{Path: path, Err: fmt.Errorf("%s: %w", path, v.why.err)}

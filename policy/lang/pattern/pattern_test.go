@@ -12,6 +12,8 @@ func outcome(r pattern.Result) string {
 	switch {
 	case r.Err != nil:
 		return "error"
+	case r.Partly:
+		return "partly"
 	case r.Held:
 		return "held"
 	case r.Skip:
@@ -30,7 +32,7 @@ func check(t *testing.T, rows []row) {
 	t.Helper()
 	for _, row := range rows {
 		r := compile(t, row.pattern).Match(nil, decode(t, row.resource))
-		if got := outcome(r); got != row.want || r.Path != row.path || (r.Why == "") != r.Held {
+		if got := outcome(r); got != row.want || r.Path != row.path || (r.Why == "") != (r.Held && !r.Partly) {
 			t.Errorf("%s on %s: %s at %q (%s %v), want %s at %q: %s",
 				row.pattern, row.resource, got, r.Path, r.Why, r.Err, row.want, row.path, row.reason)
 		}
@@ -41,8 +43,8 @@ func TestObjects(t *testing.T) {
 	check(t, []row{
 		{`{}`, `{"a": 1}`, "held", "", "nothing is asked"},
 		{`{}`, `[]`, "fail", "/", "but an object"},
-		{`{"a": 1}`, `{"a": 1, "b": 2}`, "held", "", "what is not mentioned does not count"},
-		{`{"a": 1}`, `{"a": 2, "b": 1}`, "fail", "/a/", "what is does"},
+		{`{"a": 1}`, `{"a": 1, "b": 2}`, "held", "", "a field that is not in the pattern does not count"},
+		{`{"a": 1}`, `{"a": 2, "b": 1}`, "fail", "/a/", "a field in the pattern does"},
 		{`{"a": {"b": {"c": "x"}}}`, `{"a": {"b": {"c": "x"}}}`, "held", "", "further in"},
 		{`{"a": {"b": {"c": "x"}}}`, `{"a": {"b": {"c": "y"}}}`, "fail", "/a/b/c/", "with its path"},
 		{`{"a": {"b": "x"}}`, `{"a": "x"}`, "fail", "/a/", "an object is wanted"},
@@ -69,8 +71,8 @@ func TestObjects(t *testing.T) {
 		{`{"a": null}`, `{"a": null}`, "held", "", "null is not there"},
 		{`{"a": null}`, `{"a": {}}`, "fail", "/a/", "but an object is"},
 		{`{"a": null}`, `{"a": "x"}`, "fail", "/a/", "and so is a text"},
-		{`{"a": "<5"}`, `{}`, "held", "", "what is not there counts as zero"},
-		{`{"a": ">5"}`, `{}`, "fail", "/a/", "what is not there counts as zero"},
+		{`{"a": "<5"}`, `{}`, "held", "", "a missing field counts as zero"},
+		{`{"a": ">5"}`, `{}`, "fail", "/a/", "a missing field counts as zero"},
 		{`{"a": "!x"}`, `{"a": "y"}`, "held", "", "another text"},
 		{`{"a": "!x"}`, `{}`, "fail", "/a/", "no text at all"},
 		{`{"replicas": "2-4"}`, `{"replicas": 3}`, "held", "", "a range"},
@@ -159,6 +161,42 @@ func TestConditions(t *testing.T) {
 	})
 }
 
+// TestPartly: where a condition skips a part and the rest holds, the object is no match of an
+// existence anchor, because Kyverno skips all of it.
+func TestPartly(t *testing.T) {
+	const (
+		context = `{"=(context)": {"(privileged)": false, "user": ">0"}, "=(tty)": false}`
+		named   = `[{"(name)": "web*", "user": ">0"}, {"image": "*"}]`
+	)
+	check(t, []row{
+		{context, `{"context": {"privileged": false, "user": 1}}`, "held", "", "the condition holds"},
+		{context, `{"context": {"privileged": true, "user": 0}}`, "partly", "/context/privileged/", "it does not, and the other field is not there"},
+		{context, `{"context": {"privileged": true, "user": 0}, "tty": true}`, "fail", "/tty/", "the other field counts"},
+		{`{"(a)": "x", "=(b)": {"(c)": "x", "d": "y"}}`, `{"a": "x", "b": {"c": "n"}}`, "partly", "/b/c/", "beside a condition that holds"},
+		{`{"(a)": "x", "=(b)": {"(c)": "x", "d": "y"}}`, `{"a": "n", "b": {"c": "n"}}`, "skip", "/a/", "beside one that does not"},
+		{`{"X(a)": null, "=(b)": {"(c)": "x", "d": "y"}}`, `{"b": {"c": "n"}}`, "partly", "/b/c/", "beside a field that must not be there"},
+		{`{"X(a)": null, "=(b)": {"(c)": "x", "d": "y"}}`, `{"b": {"c": "x", "d": "y"}}`, "held", "", "nothing is skipped"},
+		{`{"a": ` + context + `}`, `{"a": {"context": {"privileged": true}}}`, "partly", "/a/context/privileged/", "further in"},
+		{`{"(a)": ` + context + `, "b": "x"}`, `{"a": {"context": {"privileged": true}}, "b": "x"}`, "partly", "/a/context/privileged/", "in a condition"},
+		{`{"(a)": ` + context + `, "b": "x"}`, `{"a": {"context": {"privileged": true}}, "b": "y"}`, "fail", "/b/", "which does not skip the rest"},
+		{`{"metadata": {"labels": {"(a*)": ` + context + `}}}`, `{"metadata": {"labels": {"a": {"context": {"privileged": true}}}}}`, "partly", "/metadata/labels/a/context/privileged/", "in a condition with a wildcard"},
+		{`{"metadata": {"labels": {"=(a*)": ` + context + `}}}`, `{"metadata": {"labels": {"a": {"context": {"privileged": true}}}}}`, "partly", "/metadata/labels/a/context/privileged/", "under a wildcard"},
+		{`[` + context + `]`, `[{"context": {"privileged": true}}]`, "partly", "/0/context/privileged/", "in all elements of a list"},
+		{`[` + context + `]`, `[{"context": {"privileged": true}}, {"context": {"privileged": false, "user": 1}}]`, "held", "", "in one of them, which is left out"},
+		{`[[` + context + `]]`, `[[{"context": {"privileged": true}}]]`, "partly", "/0/0/context/privileged/", "in a list of lists"},
+		{named, `[{"name": "db", "image": "a"}]`, "partly", "/0/name/", "one item skips all elements"},
+		{named, `[{"name": "db", "image": "a"}, {"name": "web", "user": 1, "image": "b"}]`, "held", "", "it applies to one element"},
+		{named, `[{"name": "db", "image": "a"}, {"name": "web", "user": 0, "image": "b"}]`, "fail", "/1/user/", "which fails"},
+		{named, `[]`, "held", "", "there is no element to skip"},
+		{`[{"(a)": "x"}, {"(b)": "x"}]`, `[{}]`, "skip", "/0/b/", "both items skip all elements"},
+
+		{`{"^(a)": [` + context + `]}`, `{"a": [{"context": {"privileged": true, "user": 0}}]}`, "fail", "/a/", "the only element is skipped"},
+		{`{"^(a)": [` + context + `]}`, `{"a": [{"context": {"privileged": true, "user": 0}}, {"context": {"privileged": false, "user": 1}}]}`, "held", "", "another one is a match"},
+		{`{"^(a)": [{"b": ` + named + `}]}`, `{"a": [{"b": [{"name": "db", "image": "a"}]}]}`, "fail", "/a/", "a list in it is skipped"},
+		{`{"^(a)": [{"b": ` + named + `}]}`, `{"a": [{"b": [{"name": "web", "user": 1, "image": "a"}]}]}`, "held", "", "it is not"},
+	})
+}
+
 // TestLeftOut is about what stands beside something that a condition leaves out.
 func TestLeftOut(t *testing.T) {
 	const (
@@ -167,9 +205,9 @@ func TestLeftOut(t *testing.T) {
 		mixed = `{"=(init)": [{"(image)": "*:latest", "pull": "x"}], "main": [{"user": ">0"}]}`
 	)
 	check(t, []row{
-		{users, `{"init": [{"name": "mesh", "user": 0}], "main": [{"user": 1000}]}`, "held", "", "one list is left out, the other holds"},
+		{users, `{"init": [{"name": "mesh", "user": 0}], "main": [{"user": 1000}]}`, "partly", "/init/0/name/", "one list is left out, the other holds"},
 		{users, `{"init": [{"name": "mesh", "user": 0}], "main": [{"user": 0}]}`, "fail", "/main/0/user/", "the other does not hold"},
-		{users, `{"init": [{"name": "mesh", "user": 0}]}`, "held", "", "the other is not there"},
+		{users, `{"init": [{"name": "mesh", "user": 0}]}`, "partly", "/init/0/name/", "the other is not there"},
 		{users, `{"init": [{"name": "a", "user": 0}], "main": [{"user": 1}]}`, "fail", "/init/0/user/", "nothing is left out"},
 		{both, `{"init": [{"image": "a:1"}], "main": [{"image": "b:1"}]}`, "skip", "/init/0/image/", "both are left out"},
 		{both, `{"init": [{"image": "a:1"}], "main": [{"image": "b:latest", "pull": "y"}]}`, "fail", "/main/0/pull/", "one list does not excuse another"},
@@ -178,7 +216,7 @@ func TestLeftOut(t *testing.T) {
 		{mixed, `{"init": [{"image": "a:1"}], "main": [{"user": 0}]}`, "fail", "/main/0/user/", "a field without a condition counts"},
 		{mixed, `{"init": [{"image": "a:1"}], "main": [{"user": 1}]}`, "skip", "/init/0/image/", "all that has an anchor is left out"},
 		{mixed, `{"main": [{"user": 1}]}`, "held", "", "there is nothing to leave out"},
-		{`{"=(a)": {"(b)": "x", "c": "y"}, "d": "z"}`, `{"a": {"b": "n"}, "d": "n"}`, "fail", "/d/", "a condition in =() speaks for what is in it"},
+		{`{"=(a)": {"(b)": "x", "c": "y"}, "d": "z"}`, `{"a": {"b": "n"}, "d": "n"}`, "fail", "/d/", "a condition in =() applies to the fields in it"},
 		{`{"=(a)": {"(b)": "x", "c": "y"}, "d": "z"}`, `{"a": {"b": "n"}, "d": "z"}`, "skip", "/a/b/", "nothing fails"},
 		{`{"a": [{"b": [{"(c)": "x", "d": "y"}]}]}`, `{"a": [{"b": [{"c": "n"}]}, {"b": [{"c": "x", "d": "n"}]}]}`, "fail", "/a/1/b/0/d/", "a list in a list"},
 		{`{"a": [{"b": [{"(c)": "x", "d": "y"}]}]}`, `{"a": [{"b": [{"c": "n"}]}, {"b": [{"c": "x", "d": "y"}]}]}`, "held", "", "one element holds"},
@@ -202,15 +240,15 @@ func TestGlobal(t *testing.T) {
 		{latest, `{"containers": [{"name": "a", "image": "a:latest", "pull": "Never"}, {"name": "b", "image": "b:1", "pull": "Always"}]}`, "held", "", "one element is left out"},
 		{latest, `{"containers": [{"name": "b", "image": "b:1", "pull": "Always"}, {"name": "a", "image": "a:latest", "pull": "Always"}]}`, "fail", "/containers/1/pull/", "which does not excuse the other"},
 		{latest, `{"containers": [{"name": "a", "pull": "Always"}]}`, "fail", "/containers/0/pull/", "not there, it holds"},
-		{secrets, `{"containers": [{"name": "a", "image": "a"}], "secrets": [{"name": "other"}]}`, "skip", "/containers/0/image/", "it speaks for what stands beside the list"},
+		{secrets, `{"containers": [{"name": "a", "image": "a"}], "secrets": [{"name": "other"}]}`, "skip", "/containers/0/image/", "it applies to the fields next to the list"},
 		{secrets, `{"containers": [{"name": "a", "image": "corp/a"}], "secrets": [{"name": "other"}]}`, "fail", "/secrets/0/name/", "it holds"},
 		{secrets, `{"containers": [{"name": "a", "image": "a"}, {"name": "b", "image": "corp/b"}]}`, "fail", "/secrets/", "for one element"},
 		{secrets, `{"containers": [{"name": "a", "image": "corp/a"}], "secrets": [{"name": "corp"}]}`, "held", "", "and so does the rest"},
-		{`{"meta": {"<(name)": "x"}, "spec": {"a": "y"}}`, `{"meta": {"name": "z"}, "spec": {"a": "n"}}`, "skip", "/meta/name/", "it speaks for the rule"},
+		{`{"meta": {"<(name)": "x"}, "spec": {"a": "y"}}`, `{"meta": {"name": "z"}, "spec": {"a": "n"}}`, "skip", "/meta/name/", "it applies to the rule"},
 		{`{"meta": {"<(name)": "x"}, "spec": {"a": "y"}}`, `{"meta": {"name": "x"}, "spec": {"a": "n"}}`, "fail", "/spec/a/", "it holds"},
 		{`{"=(meta)": {"<(name)": "x"}, "spec": {"a": "y"}}`, `{"meta": {"name": "z"}, "spec": {"a": "n"}}`, "skip", "/meta/name/", "out of =(), too"},
 		{`{"=(meta)": {"<(name)": "x"}, "spec": {"a": "y"}}`, `{"spec": {"a": "n"}}`, "fail", "/spec/a/", "there is none"},
-		{`{"a": [{"(b)": "x", "<(c)": "x", "d": "y"}], "e": "y"}`, `{"a": [{"b": "n"}, {"b": "x", "c": "n"}], "e": "n"}`, "fail", "/e/", "it speaks for the rule only if it does for all elements"},
+		{`{"a": [{"(b)": "x", "<(c)": "x", "d": "y"}], "e": "y"}`, `{"a": [{"b": "n"}, {"b": "x", "c": "n"}], "e": "n"}`, "fail", "/e/", "it skips the rule only if it does for all elements"},
 		{`{"a": [{"(b)": "x", "<(c)": "x", "d": "y"}], "e": "y"}`, `{"a": [{"b": "x", "c": "n"}], "e": "n"}`, "skip", "/a/0/c/", "which it does here"},
 	})
 }
@@ -225,7 +263,7 @@ func TestEquality(t *testing.T) {
 		{`{"=(a)": "*"}`, `{"a": {}}`, "fail", "/a/", "an object is no text behind an anchor"},
 		{`{"=(a)": {"=(b)": "x"}}`, `{"a": {}}`, "held", "", "one in another"},
 		{`{"=(a)": {"=(b)": "x"}}`, `{"a": {"b": "y"}}`, "fail", "/a/b/", "it does not match"},
-		{`{"=(a)": {"b": "x"}}`, `{}`, "held", "", "what is in it is not asked for"},
+		{`{"=(a)": {"b": "x"}}`, `{}`, "held", "", "the fields in it are not required"},
 		{`{"=(a)": {"b": "x"}}`, `{"a": {}}`, "fail", "/a/b/", "but here it is"},
 		{`{"=(a)": [{"=(b)": "x"}]}`, `{"a": [{}, {"b": "x"}]}`, "held", "", "in a list"},
 		{`{"=(a)": [{"=(b)": "x"}]}`, `{"a": [{}, {"b": "y"}]}`, "fail", "/a/1/b/", "the second"},

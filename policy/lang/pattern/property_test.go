@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
-// maker makes objects whose keys and values are those of policies and traps.
+// maker makes objects with the keys and values of policies and of known traps.
 type maker struct{ random *rand.Rand }
 
 func (m maker) pick(of ...string) string { return of[m.random.IntN(len(of))] }
@@ -121,7 +121,7 @@ func TestProperties(t *testing.T) {
 		if !reflect.DeepEqual(other, before) {
 			t.Fatalf("%s changed %s to %s", text(of), text(before), text(other))
 		}
-		if r.Err != nil && !errors.Is(r.Err, comparison.ErrIndeterminate) || r.Held && r.Skip || r.Err == nil && (r.Held != (r.Path == "") || r.Held != (r.Why == "")) {
+		if r.Err != nil && !errors.Is(r.Err, comparison.ErrIndeterminate) || r.Held && r.Skip || r.Partly && !r.Held || r.Err == nil && ((r.Held && !r.Partly) != (r.Path == "") || (r.Held && !r.Partly) != (r.Why == "")) {
 			t.Fatalf("%s on %s: %#v", text(of), text(other), r)
 		}
 		other["not mentioned"] = m.object(2)
@@ -172,7 +172,7 @@ func FuzzMatch(f *testing.F) {
 			return
 		}
 		r := compiled.Match(variable.Context{"x": "y*", "o": object}, object)
-		if r.Held && (r.Skip || r.Err != nil || r.Why != "" || r.Path != "") || r.Skip && (r.Err != nil || r.Path == "") {
+		if r.Held && (r.Skip || r.Err != nil || r.Partly != (r.Why != "") || r.Partly != (r.Path != "")) || r.Skip && (r.Err != nil || r.Path == "") {
 			t.Errorf("%s on %s: %#v", of, resource, r)
 		}
 	})

@@ -34,7 +34,7 @@ func readAll(t *testing.T, path string) []object {
 	return documents
 }
 
-// at follows keys; what is not there is nil.
+// at follows keys; a missing value is nil.
 func at(value any, keys ...string) any {
 	for _, key := range keys {
 		members, _ := value.(object)
@@ -137,7 +137,7 @@ func anyOf(patterns []*pattern.Pattern, resource any) string {
 	for _, p := range patterns {
 		outcomes = append(outcomes, outcome(p.Match(nil, resource)))
 	}
-	for _, first := range []string{"error", "held", "fail"} {
+	for _, first := range []string{"error", "held", "fail", "partly"} {
 		if slices.Contains(outcomes, first) {
 			return first
 		}

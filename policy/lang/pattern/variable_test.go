@@ -61,7 +61,7 @@ func TestVariables(t *testing.T) {
 		{`{"{{ anchor }}": "x", "b": "y"}`, `{"(a)": "x", "b": "y"}`, "held", "", "it is the name"},
 		{`{"metadata": {"labels": {"{{ label }}": "x"}}}`, `{"metadata": {"labels": {"team/a": "x"}}}`, "error", "", "a wildcard comes into no key"},
 		{`{"metadata": {"labels": {"{{ limit.max }}/*": "x"}}}`, `{"metadata": {"labels": {"1Gi/a": "x"}}}`, "held", "", "the policy's own wildcard beside it"},
-		{`{"metadata": {"labels": {"{{ limit.max }}/*": "x"}}}`, `{"metadata": {"labels": {"1Gi/a": "x", "1Gi/b": "y"}}}`, "fail", "/metadata/labels/1Gi/b/", "stands for all"},
+		{`{"metadata": {"labels": {"{{ limit.max }}/*": "x"}}}`, `{"metadata": {"labels": {"1Gi/a": "x", "1Gi/b": "y"}}}`, "fail", "/metadata/labels/1Gi/b/", "matches all"},
 		{`{"metadata": {"labels": {"X({{ label }})": null}}}`, `{"metadata": {"labels": {"team/a": "x"}}}`, "error", "", "nor into one that is not to be there"},
 		{`{"{{ label }}": "x"}`, `{"team/*": "x"}`, "held", "", "elsewhere it is a name"},
 		{`{"{{ limit.max }}": {"{{ limit.count }}": "{{ allowed }}"}}`, `{"1Gi": {"3": "a* | b*"}}`, "held", "", "keys in keys"},
@@ -173,7 +173,7 @@ func TestCompileErrors(t *testing.T) {
 		}
 	}
 	if _, err := pattern.Compile(newEngine(t), map[string]any{"a": struct{}{}}); err == nil {
-		t.Error("what is no JSON compiles")
+		t.Error("a value that is no JSON compiles")
 	}
 }
 
@@ -202,7 +202,7 @@ func TestBounds(t *testing.T) {
 		{`{"(a)": "{{ pattern }}"}`, map[string]any{"a": []any{long, long, long, long}}, "which skips nothing"},
 		{`{"^(a)": [{"b": "{{ pattern }}"}]}`, map[string]any{"a": []any{map[string]any{"b": []any{long, long, long, long}}}}, "nor does another element excuse it"},
 		{`{"a": "{{ objects }}"}`, map[string]any{"a": empty}, "or many cheap ones, for each of many elements"},
-		{`{"a": ["!5"]}`, map[string]any{"a": []any{strings.Repeat("5", 100)}}, "a number that nobody writes"},
+		{`{"a": ["!5"]}`, map[string]any{"a": []any{strings.Repeat("5", 100)}}, "a number beyond any in use"},
 		{`{"(a)": "!5", "b": "x"}`, map[string]any{"a": strings.Repeat("5", 100)}, "which skips nothing"},
 	} {
 		r := compile(t, test.pattern).Match(big, test.resource)

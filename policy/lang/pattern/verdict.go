@@ -14,6 +14,9 @@ type kind byte
 
 const (
 	held kind = iota
+	// partly means that a part holds, and that conditions skip another one: Kyverno skips both. It
+	// is enough for a rule's only pattern, and not where something else is skipped for a match.
+	partly
 	failed
 	// left means that conditions skip all elements of a list: its siblings still count.
 	left
@@ -26,7 +29,10 @@ const (
 	broken
 )
 
-// verdict is one part's kind, and why if it does not hold.
+// holds reports whether nothing fails, and a part holds.
+func (k kind) holds() bool { return k == held || k == partly }
+
+// verdict is one part's kind, and why if it does not hold, or not all of it.
 type verdict struct {
 	kind kind
 	why  *reason
@@ -56,6 +62,9 @@ func (v verdict) doubt() error {
 }
 
 func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }
+
+// partly returns the verdict of a skipped part for one that has others.
+func (v verdict) partly() verdict { return verdict{partly, v.why} }
 
 // under adds the key or index of a verdict.
 func (v verdict) under(step string) verdict {

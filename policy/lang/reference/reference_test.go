@@ -19,16 +19,16 @@ func TestConcernsAndExempts(t *testing.T) {
 	}{
 		{"docker.io/library/nginx:*", "nginx:1", true, true, "an official image in full"},
 		{"docker.io/nginx:*", "docker.io/library/nginx:1", true, true, "without library"},
-		{"nginx:*", "nginx:1", true, false, "a short name says which images are meant, and exempts none"},
+		{"nginx:*", "nginx:1", true, false, "a short name selects images, and exempts none"},
 		{"ghcr.io/org/app", "ghcr.io/org/app:v1", true, false, "the repository alone"},
 		{"ghcr.io/org/app", "ghcr.io/org/app/below:v1", false, false, "none below it"},
-		{"ghcr.io/org/app:*", "ghcr.io/org/app@" + digest, true, false, "every tag is every digest to who is concerned"},
+		{"ghcr.io/org/app:*", "ghcr.io/org/app@" + digest, true, false, "every tag matches every digest for selection"},
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v1@" + digest, true, false, "a tag beside a digest exempts nothing"},
 		{"ghcr.io/org/app@*", "ghcr.io/org/app:v1@" + digest, true, true, "the digest"},
 		{"ghcr.io/org/other:*", "ghcr.io/org/app@" + digest, false, false, "every tag of another one"},
 		{"ghcr.io/org/app?", "ghcr.io/org/app:v1", false, false, "one character after the name, and no more"},
 		{"ghcr.io/org/app?", "ghcr.io/org/app@" + digest, true, false, "the same where no tag is written, which is any tag"},
-		{"ghcr.io/org/ap?", "ghcr.io/org/app:v1", false, false, "a wildcard stands for what is there, and for no tag beside it"},
+		{"ghcr.io/org/ap?", "ghcr.io/org/app:v1", false, false, "a wildcard matches the written text, and no tag next to it"},
 		{"ghcr.io/org/app:v1@*", "ghcr.io/org/app:v1@" + digest, true, false, "a tag with a digest"},
 		{"ghcr.io/org/app:v2@*", "ghcr.io/org/app:v1@" + digest, false, false, "another tag with a digest"},
 		{"ghcr.io/org/ap?:v1", "ghcr.io/org/app:v1", true, true, "one character"},
@@ -80,8 +80,8 @@ func TestNormal(t *testing.T) {
 	}
 }
 
-// TestUnmatchable: a pattern that could match nothing is told, with what is wrong; and none
-// that could match something is.
+// TestUnmatchable: a pattern that cannot match anything is reported, with the cause; and a pattern
+// that could match is not.
 func TestUnmatchable(t *testing.T) {
 	for _, test := range []struct{ good, bad, says string }{
 		{"ghcr.io/org/*", "https://ghcr.io/org/*", "scheme"},

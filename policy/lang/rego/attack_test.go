@@ -54,8 +54,8 @@ func TestAttacks(t *testing.T) {
 		{"isCompliant { regex.globs_match(\"a\", \"b\") }", "undefined function", "expressions against expressions"},
 		{"isCompliant { strings.render_template(\"{{.x}}\", {}) == \"\" }", "undefined function", "templates, which loop"},
 		{"isCompliant { json.match_schema({}, {}) }", "undefined function", "schemas, which refer to others"},
-		{"isCompliant { trace(\"x\") }", "undefined function", "words for nobody"},
-		{"isCompliant { yaml.unmarshal(\"a\") }", "undefined function", "YAML, whose aliases multiply"},
+		{"isCompliant { trace(\"x\") }", "undefined function", "a trace"},
+		{"isCompliant { yaml.unmarshal(\"a\") }", "undefined function", "YAML, with aliases that multiply"},
 		{"isCompliant { " + strings.Repeat("[1 | ", 2000) + "true" + strings.Repeat("]", 2000) + " }", "nested deeper", "comprehensions without end"},
 		{"isCompliant { " + strings.Repeat("[1 | ", 20) + "true" + strings.Repeat("]", 20) + " }", "20 comprehensions are nested", "many comprehensions"},
 		{"isCompliant { x := " + strings.Repeat("(", 5000) + "1" + strings.Repeat(")", 5000) + "; x }", "nested deeper", "parentheses without end"},
@@ -96,7 +96,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryOfOthers: what the process had before is not held against an evaluation.
+// TestMemoryOfOthers: memory that the process used before does not count for an evaluation.
 func TestMemoryOfOthers(t *testing.T) {
 	others := make([]byte, 400<<20)
 	condition, err := rego.Compile("package sigstore\nisCompliant { n := numbers.range(1, 600); count([1 | n[_]; n[_]]) == 360000 }", rego.Options{Time: time.Minute})
@@ -123,16 +123,16 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestMisspelt: what is not there makes "not" hold for everything.
+// TestMisspelt: a missing member makes "not" hold for everything.
 func TestMisspelt(t *testing.T) {
 	for policy, want := range map[string]string{
 		"isCompliant { not input.predicates.bad }":                                      "there is no input.predicates",
 		"isCompliant { not input[\"predicates\"].bad }":                                 "there is no input",
 		"isCompliant { not input.predicate.bad }":                                       "",
-		"isCompliant { x := input; not x.bad }":                                         "input as a whole may be about what there is not: name its members",
+		"isCompliant { x := input; not x.bad }":                                         "input as a whole may refer to a member that is not there: name its members",
 		"isCompliant { x := input.predicate; not x.bad }":                               "",
 		"isCompliant { strings.reverse(input.predicate.a) == \"b\" }":                   "",
-		"isCompliant { k := \"predicate\"; not input[k].bad }":                          "input[k].bad may be about what there is not: write out the name",
+		"isCompliant { k := \"predicate\"; not input[k].bad }":                          "input[k].bad may refer to a member that is not there: write out the name",
 		"isCompliant { k := \"a\"; not input.predicate[k].bad }":                        "",
 		"isCompliant { not object.get(input, \"predicates\", false) }":                  "as a whole",
 		"isCompliant { not object.get(input.predicate, \"a\", false) }":                 "",

@@ -33,7 +33,7 @@ func forbidden(b *ast.Builtin, clock bool) bool {
 	case "trace", "print", "internal.print", "strings.render_template", "json.match_schema", "json.verify_schema":
 		return true
 	case "bits.lsh", "graph.reachable_paths", "numbers.range_step", "regex.globs_match", "yaml.unmarshal":
-		return true // they make much of little, and cannot be interrupted
+		return true // a small input can have a huge output, and they cannot be interrupted
 	}
 	return b.Nondeterministic
 }
@@ -48,7 +48,7 @@ func readsClock(m *ast.Module) (reads bool) {
 	return reads
 }
 
-// check looks at a policy before it is evaluated at all.
+// check refuses a policy before its first evaluation.
 func check(m *ast.Module, options Options) error {
 	if m.Package.Path.String() != "data."+module {
 		return fmt.Errorf("want package %s, found %s", module, strings.TrimPrefix(m.Package.Path.String(), "data."))
@@ -59,7 +59,7 @@ func check(m *ast.Module, options Options) error {
 	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref().String() == answer }) {
 		return fmt.Errorf("it has no rule %s", answer)
 	}
-	return errors.Join(speaks(m, options), readsData(m))
+	return errors.Join(checkReferences(m, options), readsData(m))
 }
 
 // readsData refuses references to documents that the policy does not define: there are no others, so
@@ -113,9 +113,9 @@ func comprehensions(node any) int {
 	return deepest
 }
 
-// speaks refuses references to possibly absent or misspelt members: input as a whole,
+// checkReferences refuses references to possibly absent or misspelt members: input as a whole,
 // members with computed names, and the absent and misspelt ones.
-func speaks(m *ast.Module, options Options) (err error) {
+func checkReferences(m *ast.Module, options Options) (err error) {
 	var seen, followed int
 	named := len(options.Absent) > 0 || len(options.Members) > 0
 	ast.WalkTerms(m, func(t *ast.Term) bool {
@@ -130,18 +130,18 @@ func speaks(m *ast.Module, options Options) (err error) {
 		name, ok := ref[1].Value.(ast.String)
 		switch {
 		case !ok && named:
-			err = fmt.Errorf("%s: %s may be about %s: write out the name", t.Location, ref, unheard(options))
+			err = fmt.Errorf("%s: %s may refer to %s: write out the name", t.Location, ref, absentNames(options))
 		case len(options.Members) > 0 && !slices.Contains(options.Members, string(name)) && !slices.Contains(options.Absent, string(name)):
 			err = fmt.Errorf("%s: there is no %s: input has %s", t.Location, ref, strings.Join(options.Members, ", "))
 		case slices.Contains(options.Absent, string(name)):
-			err = fmt.Errorf("%s: %s is not handed on: %s", t.Location, ref, options.AbsentWhy)
+			err = fmt.Errorf("%s: %s is not available: %s", t.Location, ref, options.AbsentWhy)
 		default:
 			err = errors.Join(err, misnamed(t.Location, ref, options.Names))
 		}
 		return false
 	})
 	if err == nil && seen > followed && named {
-		err = fmt.Errorf("input as a whole may be about %s: name its members", unheard(options))
+		err = fmt.Errorf("input as a whole may refer to %s: name its members", absentNames(options))
 	}
 	return err
 }
@@ -163,13 +163,12 @@ func misnamed(at *ast.Location, ref ast.Ref, names map[string][]string) error {
 	return nil
 }
 
-// unheard describes a member of input that a policy may refer to in vain without naming
-// it.
-func unheard(options Options) string {
+// absentNames describes, for messages, the members that input lacks.
+func absentNames(options Options) string {
 	if len(options.Absent) == 0 {
-		return "what there is not"
+		return "a member that is not there"
 	}
-	return strings.Join(options.Absent, " or ") + ", which is not handed on"
+	return strings.Join(options.Absent, " or ") + ", which is not available"
 }
 
 // depth returns how deep the brackets of a text are nested, those in texts and

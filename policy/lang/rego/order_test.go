@@ -61,7 +61,7 @@ func TestOrder(t *testing.T) {
 		{"a sum of fractions", "isCompliant { sum(input.x) == 0.3 }", []string{"[0.1,0.2]", "[0.3]"}, []string{"[0.1]"}, nil},
 		{"a sum of a set", "isCompliant { sum({x | x := input.x[_]}) == 3 }", []string{"[1,2,2]"}, []string{"[1]"}, nil},
 		{"a sum that no float64 has", "isCompliant { sum([x | x := input.x[_]]) > 0 }", []string{"[1e308,1e308]"}, nil, nil},
-		{"what a string says", "isCompliant { json.unmarshal(input.x).n <= 1 }", []string{`"{\"n\":1.0}"`}, []string{`"{\"n\":10.0}"`, `"{}"`}, map[string]string{`"{\"n\":\"1\"}"`: "was compared", `"{"`: "json_unmarshal(): it is no JSON", `"{} {}"`: "no JSON: something follows", "1": "the number 1 is no JSON", `"{\"n\":1e999999999}"`: "no JSON"}},
+		{"the content of a string", "isCompliant { json.unmarshal(input.x).n <= 1 }", []string{`"{\"n\":1.0}"`}, []string{`"{\"n\":10.0}"`, `"{}"`}, map[string]string{`"{\"n\":\"1\"}"`: "was compared", `"{"`: "json_unmarshal(): it is no JSON", `"{} {}"`: "no JSON: something follows", "1": "the number 1 is no JSON", `"{\"n\":1e999999999}"`: "no JSON"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			condition, err := rego.Compile("package sigstore\n"+c.rules, rego.Options{Time: time.Minute})
@@ -125,7 +125,7 @@ func TestOrderIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestNumbers: a number is what is written, in the data as in the policy.
+// TestNumbers: a number is compared as written, in the data as in the policy.
 func TestNumbers(t *testing.T) {
 	for _, c := range []struct{ reason, rule, holds, fails string }{
 		{"one past 2^53", "input.x == 9007199254740993", "9007199254740993", "9007199254740992"},

@@ -67,13 +67,13 @@ func TestCompileRefuses(t *testing.T) {
 		{head + "isCompliant { net.lookup_ip_addr(\"example.com\") }", "undefined function net.lookup_ip_addr", "names"},
 		{head + "isCompliant { opa.runtime().env.HOME }", "undefined function opa.runtime", "the machine"},
 		{head + "isCompliant { rand.intn(\"x\", 2) == 1 }", "undefined function rand.intn", "chance"},
-		{head + "isCompliant { time.now_ns() > 0 }", "undefined function time.now_ns", "a clock that nobody gives"},
-		{head + "isCompliant { input.subject[_].name == \"x\" }", "not handed on", "the subject"},
-		{head + "isCompliant { not input[\"_type\"] }", "not handed on", "the type"},
+		{head + "isCompliant { time.now_ns() > 0 }", "undefined function time.now_ns", "a clock that is not given"},
+		{head + "isCompliant { input.subject[_].name == \"x\" }", "not available", "the subject"},
+		{head + "isCompliant { not input[\"_type\"] }", "not available", "the type"},
 		{head + "isCompliant { k := \"subject\"; not input[k] }", "write out the name", "a computed name"},
 		{head + "isCompliant { x := input; not x.subject }", "as a whole", "input under another name"},
 		{head + "isCompliant { input.predicate.x == 1; x := input; not x.subject }", "as a whole", "input beside a member of it"},
-		{head + "isCompliant { input.predicate[input.subject] }", "not handed on", "the subject within another member"},
+		{head + "isCompliant { input.predicate[input.subject] }", "not available", "the subject within another member"},
 		{head + "f(x) { not x.subject }\nisCompliant { f(input) }", "as a whole", "input as an argument"},
 		{head + strings.Repeat("#\n", 200<<10), "exceeds the bound", "size"},
 	} {
@@ -96,7 +96,7 @@ func TestCompileTakes(t *testing.T) {
 		return "package sigstore\nisCompliant { " + strings.Repeat("[1 | ", deep) + "true" + strings.Repeat("]", deep) + " }"
 	}
 	for _, c := range []struct{ reason, taken, refused, want string }{
-		{"a member that is handed on", "package sigstore\nisCompliant { input.predicate.x == 1 }", "package sigstore\nisCompliant { input.subject.x == 1 }", "not handed on"},
+		{"a member that is available", "package sigstore\nisCompliant { input.predicate.x == 1 }", "package sigstore\nisCompliant { input.subject.x == 1 }", "not available"},
 		{"a rule of its own by its whole name", "package sigstore\nbad { input.predicate.x == 1 }\nisCompliant { not data.sigstore.bad }", "package sigstore\nbad { input.predicate.x == 1 }\nisCompliant { not data.sigstore.worse }", "there is no data.sigstore.worse"},
 		{"data that is none of the policy's rules", "package sigstore\ndenied = {\"a\"}\nisCompliant { not denied[input.predicate.x] }", "package sigstore\nisCompliant { not data.denied[input.predicate.x] }", "there is no data.denied"},
 		{"an imported rule", "package sigstore\nimport data.sigstore.bad as worse\nbad { true }\nisCompliant { not worse }", "package sigstore\nimport data.other\nisCompliant { not other.x }", "there is no data.other"},
@@ -147,7 +147,7 @@ func TestTimeless(t *testing.T) {
 
 // TestEveryMember: where the members are not known, none but the absent ones is refused.
 func TestEveryMember(t *testing.T) {
-	for policy, want := range map[string]string{"isCompliant { input.predicate.x == 1 }": "", "isCompliant { input.subject.x == 1 }": "not handed on"} {
+	for policy, want := range map[string]string{"isCompliant { input.predicate.x == 1 }": "", "isCompliant { input.subject.x == 1 }": "not available"} {
 		_, err := rego.Compile("package sigstore\n"+policy, rego.Options{Absent: []string{"subject"}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", policy, err, want)
@@ -161,7 +161,7 @@ func TestAnyMember(t *testing.T) {
 		for _, options := range []rego.Options{{}, {Members: []string{"a"}}, {Absent: []string{"b"}}} {
 			known := len(options.Members)+len(options.Absent) > 0
 			condition, err := rego.Compile("package sigstore\n"+rule, options)
-			if known != (err != nil) || err != nil && !strings.Contains(err.Error(), "may be about") {
+			if known != (err != nil) || err != nil && !strings.Contains(err.Error(), "may refer to") {
 				t.Errorf("%s: known %t, %v", rule, known, err)
 			}
 			if err != nil {
@@ -188,8 +188,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestDefect: what panics while a policy is evaluated is an error that says so, and
-// leaves its place to others.
+// TestDefect: a panic in an evaluation is an error with its value, and
+// frees its seat.
 func TestDefect(t *testing.T) {
 	broken := true
 	condition, err := rego.Compile("package sigstore\nisCompliant { time.now_ns() > 0 }", rego.Options{Time: time.Minute, Now: func() time.Time {

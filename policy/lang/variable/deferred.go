@@ -138,6 +138,15 @@ func (t *Template) Foreign() bool { return foreign([]node{t.root}) }
 // Foreign reports the same of an expression.
 func (e *Expression) Foreign() bool { return foreign([]node{e.variable}) }
 
+// ReadsOnly reports whether the expression reads data of the context, and all of it at or below a
+// path of names. An expression with variables in it may read anything.
+func (e *Expression) ReadsOnly(path ...string) bool {
+	paths := e.variable.query.Paths()
+	return len(e.variable.holes) == 0 && len(paths) > 0 && !slices.ContainsFunc(paths, func(read []string) bool {
+		return len(read) < len(path) || !slices.Equal(read[:len(path)], path)
+	})
+}
+
 // Reads returns the members of the context that the expression reads, and false if it may read
 // any. On means that it is evaluated on other data, so that only its variables read the context.
 func (e *Expression) Reads(on bool) ([]string, bool) {

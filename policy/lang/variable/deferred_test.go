@@ -46,7 +46,7 @@ func TestDeferredMembers(t *testing.T) {
 		names, known := template.Reads()
 		for _, name := range strings.Fields(c.reads) {
 			if !strings.Contains(strings.Join(names, " "), name) || !known {
-				t.Errorf("%s: it is said to read %v", c.reason, names)
+				t.Errorf("%s: it reports that it reads %v", c.reason, names)
 			}
 		}
 		if got := strings.Join(read, " "); len(got) != len(c.reads) || c.reads != "" && !strings.Contains(got, "keys") {
@@ -55,7 +55,7 @@ func TestDeferredMembers(t *testing.T) {
 	}
 }
 
-// TestReadsAnything: what may read any member is said to, whatever stands beside it.
+// TestReadsAnything: a template that may read any member reports it, whatever is next to it.
 func TestReadsAnything(t *testing.T) {
 	for _, c := range []struct {
 		template any
@@ -214,7 +214,7 @@ func ExampleDefer() {
 	// Output: found out now <nil>
 }
 
-// Who recovers from a panic may go on with the same context, and must not read null.
+// After a recovered panic the same context may be used again, and must not read null.
 func TestDeferredAfterAPanic(t *testing.T) {
 	d := variable.Defer(func() (any, error) { panic("a defect") })
 	func() {

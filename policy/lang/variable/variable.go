@@ -114,8 +114,8 @@ func (t *Template) Outside() (written string) {
 // Piece is a part of a text that was filled in.
 type Piece struct {
 	Text string
-	// Brought: it is the value of a variable, and not as it is written.
-	Brought bool
+	// FromVariable: the text is the value of a variable, not written in the template.
+	FromVariable bool
 }
 
 // Pieces resolves the variables of a text, and separates their values from the literal text.
@@ -132,7 +132,7 @@ func (t *Template) Pieces(ctx Context) ([]Piece, error) {
 			return nil, err
 		}
 		_, written := part.(constant)
-		pieces = append(pieces, Piece{Text: jmespath.Text(value), Brought: !written})
+		pieces = append(pieces, Piece{Text: jmespath.Text(value), FromVariable: !written})
 		size += len(pieces[len(pieces)-1].Text)
 		if size > maxText {
 			return nil, &Error{Err: fmt.Errorf("the text %w of %d bytes", jmespath.ErrTooLarge, maxText)}

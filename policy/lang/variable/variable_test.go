@@ -99,7 +99,7 @@ func TestExecuteErrors(t *testing.T) {
 		{"{{ to_upper(list) }}", "want a string", "a wrong type"},
 		{"{{ request.missing }}", "value: variable {{request.missing}}", "a value that stands nowhere"},
 		{"{{ keys.data.{{ request.missing }} }}", "request.missing", "the inner variable is to blame"},
-		{"{{ to_string({{ request.missing }}) }}", "request.missing", "what is not there is not null in a variable around it"},
+		{"{{ to_string({{ request.missing }}) }}", "request.missing", "a missing value is not null in a variable around it"},
 		{map[string]any{"k-{{ request.missing }}": 1}, "request.missing", "in a key"},
 		{strings.Repeat("{{ half }}", 2) + "x", "exceeds the bound", "a byte more than a text may have"},
 	} {
@@ -203,12 +203,12 @@ func TestPieces(t *testing.T) {
 		reason   string
 	}{
 		{"plain", []variable.Piece{{Text: "plain"}}, "", "no variable"},
-		{"{{ b }}", []variable.Piece{{Text: "7", Brought: true}}, "", "a variable alone"},
-		{"a/{{ b }}/c{{ 'd' }}", []variable.Piece{{Text: "a/"}, {Text: "7", Brought: true}, {Text: "/c"}, {Text: "d", Brought: true}}, "", "text between"},
-		{`\{{ b }}{{ b }}`, []variable.Piece{{Text: "{{ b }}"}, {Text: "7", Brought: true}}, "", "escaped"},
+		{"{{ b }}", []variable.Piece{{Text: "7", FromVariable: true}}, "", "a variable alone"},
+		{"a/{{ b }}/c{{ 'd' }}", []variable.Piece{{Text: "a/"}, {Text: "7", FromVariable: true}, {Text: "/c"}, {Text: "d", FromVariable: true}}, "", "text between"},
+		{`\{{ b }}{{ b }}`, []variable.Piece{{Text: "{{ b }}"}, {Text: "7", FromVariable: true}}, "", "escaped"},
 		{"{{ none }}", nil, "none", "a variable that is not there"},
 		{"{{ a }} {{ a }}", nil, "bytes", "too large together"},
-		{"{{ a }}{{ a }}", slices.Repeat([]variable.Piece{{Text: strings.Repeat("x", 1<<20), Brought: true}}, 2), "", "as large as may be"},
+		{"{{ a }}{{ a }}", slices.Repeat([]variable.Piece{{Text: strings.Repeat("x", 1<<20), FromVariable: true}}, 2), "", "as large as may be"},
 	} {
 		template, err := variable.Compile(newEngine(t), c.template)
 		if err != nil {

@@ -98,7 +98,7 @@ func TestMatchIsNotExponential(t *testing.T) {
 	}
 }
 
-// reference says what a match is, in the plainest way and slowly.
+// reference returns a match, in the plainest way and slowly.
 func reference(pattern, text []rune) bool {
 	if len(pattern) == 0 {
 		return len(text) == 0

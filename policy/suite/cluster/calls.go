@@ -117,7 +117,10 @@ func (c *Cluster) ImageData(_ context.Context, reference string, _ policy.Creden
 		}
 		data := map[string]any{
 			"image": i.Image, "resolvedImage": i.ResolvedImage, "registry": i.Registry, "repository": i.Repository,
-			"identifier": i.Digest, "manifest": i.Manifest, "configData": i.Config, "imageIndex": i.ImageIndex,
+			"identifier": i.Digest, "manifest": i.Manifest, "configData": i.Config,
+		}
+		if i.ImageIndex != nil {
+			data["imageIndex"] = i.ImageIndex
 		}
 		if i.Digest == "" {
 			data["identifier"] = i.Tag

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
+	"github.com/quaymaster/quaymaster/policy/suite/stored"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	// NoOldObject: at UPDATE, expressions read no old object if none is given. Else they read the
 	// object itself, as in Kyverno's suites, where nothing is ever different.
 	NoOldObject bool
+	// Stored: objects of built-in kinds that the values change are as an API server has them.
+	Stored bool
 	// User is the requesting user; nil if unknown: rules then match every user.
 	User *policy.User
 	// Labels returns the labels of a namespace, and whether they are known; a nil function means
@@ -126,7 +129,7 @@ func (e *Evaluator) exception(object workload.Object) (*policy.Exception, error)
 			return dialect.Compile(text, object.Source())
 		}
 	}
-	return nil, fmt.Errorf("%s: %s %s is no exception that this version reads", object.Source(), object.APIVersion(), object.Kind())
+	return nil, fmt.Errorf("%s: unsupported kind %s %s; supported: PolicyException (kyverno.io/v2, v2beta1; policies.kyverno.io/v1, v1beta1, v1alpha1)", object.Source(), object.APIVersion(), object.Kind())
 }
 
 // key compiles the policy at an index for the objects of a name, once for equal values, and
@@ -186,7 +189,7 @@ func (e *Evaluator) dialect(object workload.Object) (catalog.Dialect, error) {
 			return dialect, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads", object.Source(), object.APIVersion(), object.Kind())
+	return nil, engine.UnsupportedKind(object)
 }
 
 // gate returns the gate with the policies at the indexes, for objects of a name.
@@ -300,6 +303,9 @@ func (e *Evaluator) request(object workload.Object, operation string, places []i
 	request, err := fixtures.Apply(request, e.config.Values.Request(e.config.Policies[places[0]].Object.Name(), object.Name()))
 	if err != nil {
 		return request, err
+	}
+	if e.config.Stored {
+		request.Object, request.Old = stored.Object(request.Object), stored.Object(request.Old)
 	}
 	s = &request.Subject
 	if e.config.NoOldObject && s.OldObject.IsAssumed() {

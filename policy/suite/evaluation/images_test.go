@@ -10,7 +10,7 @@ import (
 )
 
 // TestEachImageIsNamed: a rule about several images names each that it does not pass, with
-// its container, its path and the codes, behind what it holds against the object.
+// its container, its path and the codes, behind its message about the object.
 func TestEachImageIsNamed(t *testing.T) {
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
 	verdict := func(container, ref string, result policy.Result, reasons ...policy.Reason) gate.Verdict {

@@ -1,7 +1,8 @@
 package evaluation
 
 import (
-	"maps"
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -19,6 +20,16 @@ func Defined(definition workload.Object) (constraint.Resource, bool) {
 	plural, _ := names["plural"].(string)
 	group, _ := spec["group"].(string)
 	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
+}
+
+// Definitions returns the kinds that the custom resource definitions among objects define.
+func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
+	for _, o := range objects {
+		if kind, ok := Defined(o); ok {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // InNoNamespace reports whether a kind is cluster-scoped, by the given kinds. Unknown kinds
@@ -47,9 +58,13 @@ func InNamespace(objects []workload.Object, namespace string, kinds []constraint
 		if o.IsDocument() || o.Namespace() != "" || InNoNamespace(kinds, o.Group(), o.Kind()) {
 			continue
 		}
-		content := maps.Clone(o.Content())
+		var content map[string]any
+		decoder := json.NewDecoder(bytes.NewReader(o.JSON()))
+		decoder.UseNumber() // a float64 rounds large integers
+		if decoder.Decode(&content) != nil {
+			continue
+		}
 		meta, _ := content["metadata"].(map[string]any)
-		meta = maps.Clone(meta)
 		if meta == nil {
 			meta = map[string]any{}
 		}

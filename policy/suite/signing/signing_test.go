@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 		"by a digest":                     {Images: []signing.Image{{Name: "a@sha256:" + strings.Repeat("a", 64), Unsigned: true}}},
 		"no reference":                    {Images: []signing.Image{{Name: "A B", Unsigned: true}}},
 		"by a key that there is not":      {Images: []signing.Image{{Name: "a:1", Signers: signed}}},
-		"by nobody":                       {Images: []signing.Image{{Name: "a:1", Signers: []signing.Signer{{}}}}},
+		"without a key":                   {Images: []signing.Image{{Name: "a:1", Signers: []signing.Signer{{}}}}},
 		"keyless without a subject":       {Images: []signing.Image{{Name: "a:1", Signers: []signing.Signer{{Keyless: &signing.Identity{Issuer: "i"}}}}}},
 		"a key twice":                     {Images: []signing.Image{{Name: "a:1", Unsigned: true}}, Keys: []signing.Key{{Name: "k"}, {Name: "k"}}},
 		"a statement without a predicate": {Images: []signing.Image{{Name: "a:1", Signers: signed, Attestations: []signing.Attestation{{Type: "vuln"}}}}, Keys: []signing.Key{{Name: "k"}}},
@@ -101,10 +101,10 @@ func TestSameDigestEveryTime(t *testing.T) {
 			t.Errorf("it is called %s", pinned.Ref())
 		}
 		if _, err := session.Resolve(t.Context(), image.MustParse("registry.example/b:1")); image.KindOf(err) != image.NotFound {
-			t.Errorf("an image that nobody describes: %v", err)
+			t.Errorf("an image that is not described: %v", err)
 		}
 		if _, err := session.Resolve(t.Context(), image.MustParse("registry.example/a:2")); image.KindOf(err) != image.NotFound || strings.Contains(err.Error(), "127.0.0.1") {
-			t.Errorf("a tag that nobody describes: %v", err)
+			t.Errorf("a tag that is not described: %v", err)
 		}
 	}
 	if digests[0] != digests[1] {

@@ -14,13 +14,13 @@ func BlobBound(blob image.Descriptor, most int64) (int64, error) {
 	most = min(most, MaxBlob)
 	switch {
 	case blob.Digest.IsZero():
-		return 0, errors.New("the descriptor has no digest")
+		return 0, &image.ContentError{Err: errors.New("the descriptor has no digest")}
 	case blob.Size < 0:
-		return 0, fmt.Errorf("the descriptor has a size of %d", blob.Size)
+		return 0, &image.ContentError{Err: fmt.Errorf("the descriptor has a size of %d", blob.Size)}
 	case most < 0:
 		return 0, errors.New("the bound is negative")
 	case blob.Size > most:
-		return 0, &limit.ExceededError{What: fmt.Sprintf("the blob of %d bytes", blob.Size), Most: most}
+		return 0, &image.ContentError{Err: &limit.ExceededError{What: fmt.Sprintf("the blob of %d bytes", blob.Size), Most: most}}
 	case blob.Size > 0:
 		return blob.Size, nil
 	default:
@@ -36,13 +36,17 @@ func KindOfBound(err error) image.Kind {
 	return image.Corrupt
 }
 
-// CheckBlob compares the size and digest of body with its descriptor; a size of 0 is unknown.
+// CheckBlob compares the size and digest of body with its descriptor; a size of 0 is unknown. A body
+// of the digest shows that the descriptor is wrong, which is an image.ContentError.
 func CheckBlob(blob image.Descriptor, body []byte) error {
-	if blob.Size > 0 && int64(len(body)) != blob.Size {
-		return fmt.Errorf("the body has %d bytes, its descriptor has %d", len(body), blob.Size)
+	hasSize := blob.Size <= 0 || int64(len(body)) == blob.Size
+	switch matches := blob.Digest.Matches(body); {
+	case matches && hasSize:
+		return nil
+	case matches:
+		return &image.ContentError{Err: fmt.Errorf("the body has %d bytes, its descriptor has %d", len(body), blob.Size)}
+	case !hasSize:
+		return fmt.Errorf("the body has %d bytes, its descriptor has %d, and it does not match the digest", len(body), blob.Size)
 	}
-	if !blob.Digest.Matches(body) {
-		return fmt.Errorf("the body does not match the digest; as sha256 it has %s", image.DigestOf(body))
-	}
-	return nil
+	return fmt.Errorf("the body does not match the digest; as sha256 it has %s", image.DigestOf(body))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// TestReferrersIndex: an index is read to its end, and what is none is told of; what was
-// read before stays.
+// TestReferrersIndex: an index is read to its end, and other content is reported; entries that
+// were read before stay.
 func TestReferrersIndex(t *testing.T) {
 	entry := func(n int) string {
 		return fmt.Sprintf(`{"digest":%q,"size":3}`, image.DigestOf(fmt.Append(nil, n)))
@@ -59,8 +59,8 @@ func TestReferrersIndex(t *testing.T) {
 	}
 }
 
-// TestCollectionBounds: so many are kept of each wanted type, and of all where none is
-// said; of an entry, what tells it apart and is short.
+// TestCollectionBounds: so many are kept of each wanted type, and of all if no type is
+// requested; of an entry, the short fields that identify it.
 func TestCollectionBounds(t *testing.T) {
 	for reason, test := range map[string]struct {
 		types []string
@@ -87,7 +87,7 @@ func TestCollectionBounds(t *testing.T) {
 	}
 }
 
-// TestPaced: what waits to be taken is bounded, and the end of what is read is no failure.
+// TestPaced: the pending data is bounded, and the end of the stream is no failure.
 func TestPaced(t *testing.T) {
 	taken := int64(0)
 	reader := &paced{from: strings.NewReader("12345678"), most: 5, taken: func() int64 { return taken }}
@@ -161,7 +161,7 @@ func TestDescribe(t *testing.T) {
 		{"the body alone, under a vague header", typed(one, ""), "text/plain", one},
 		{"the body, under the header of something else", typed(one, ""), "text/html", ""},
 		{"neither", `{}`, "", ""},
-		{"the body says something else", typed("text/html", ""), "", ""},
+		{"the body has another one", typed("text/html", ""), "", ""},
 		{"no JSON", `<html>`, one, ""},
 		{"a part of another kind", `{"artifactType":5}`, one, ""},
 		{"an index", typed(index, `,"manifests":[]`), index, index},
@@ -195,7 +195,7 @@ func TestBlobs(t *testing.T) {
 		{"no size", image.Descriptor{Digest: digest}, 10, 10, false},
 		{"no size, and no bound below ours", image.Descriptor{Digest: digest}, MaxBlob + 1, MaxBlob, false},
 		{"a negative size", image.Descriptor{Digest: digest, Size: -1}, 10, -1, false},
-		{"nothing may be read, and nothing is said", image.Descriptor{Digest: digest}, 0, 0, false},
+		{"nothing may be read, and no size is given", image.Descriptor{Digest: digest}, 0, 0, false},
 		{"a negative bound", image.Descriptor{Digest: digest}, -1, -1, false},
 		{"no digest", image.Descriptor{Size: 4}, 10, -1, false},
 	}

@@ -47,7 +47,7 @@ func Describe(body []byte, header string) (image.Descriptor, error) {
 		}
 		mediaType = header
 	} else if !isVague(header) {
-		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", Shorten(header))
+		return image.Descriptor{}, errHeader{header}
 	}
 	if !IsManifestType(mediaType) {
 		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", OrNone(Shorten(mediaType)))
@@ -57,6 +57,23 @@ func Describe(body []byte, header string) (image.Descriptor, error) {
 		return image.Descriptor{}, errors.New("it is both an index and an image manifest")
 	}
 	return descriptor, nil
+}
+
+// ByContent returns an error of Describe about a body of the requested digest: an image.ContentError
+// unless it is due to the header alone, which may be the registry's.
+func ByContent(err error) error {
+	if _, ok := errors.AsType[errHeader](err); ok || err == nil {
+		return err
+	}
+	return &image.ContentError{Err: err}
+}
+
+// errHeader is a Content-Type of something else.
+type errHeader struct{ mediaType string }
+
+// Error implements error.
+func (e errHeader) Error() string {
+	return "the media type " + Shorten(e.mediaType) + " is none of a manifest"
 }
 
 // isVague reports whether a Content-Type is too general for a manifest, so that the

@@ -39,8 +39,8 @@ func TestRealms(t *testing.T) {
 		{"listed, without TLS", "https://listed.example.com", "http://auth.example.org/token", true},
 		{"out of TLS", "https://reg.example.com", "http://reg.example.com/token", true},
 		{"plain HTTP on another host", "http://reg.corp:5000", "http://auth.corp/token", true},
-		{"loopback for a stranger", "https://reg.example.com", "https://127.0.0.1/token", true},
-		{"a stranger for loopback", "http://127.0.0.1:5000", "https://auth.example.org/token", true},
+		{"loopback for a remote host", "https://reg.example.com", "https://127.0.0.1/token", true},
+		{"a remote host for loopback", "http://127.0.0.1:5000", "https://auth.example.org/token", true},
 		{"one name under a company's public suffix", "https://reg.one.github.io", "https://auth.one.github.io/token", false},
 		{"two names under a public suffix", "https://one.github.io", "https://two.github.io/token", true},
 		{"two names under a country", "https://a.co.uk", "https://b.co.uk/token", true},
@@ -112,7 +112,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-func TestStrangersDoNotReachThisMachine(t *testing.T) {
+func TestRemoteHostsDoNotReachLoopback(t *testing.T) {
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil })
 	tests := []struct {
 		reason, home, target string
@@ -139,7 +139,7 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 	}
 }
 
-// TestBodiesStay: what is sent along may be a credential, too.
+// TestBodiesStay: a request body may be a credential, too.
 func TestBodiesStay(t *testing.T) {
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil })
 	transport := &Transport{Base: base, Origin: parse(t, "https://reg.example.com")}
@@ -149,9 +149,9 @@ func TestBodiesStay(t *testing.T) {
 		refused        bool
 	}{
 		{"a body for a token service of the registry's", "https://auth.example.com/token", strings.NewReader("password=x"), false},
-		{"a body for a stranger", "https://auth.example.org/token", strings.NewReader("password=x"), true},
-		{"no body for a stranger", "https://auth.example.org/token", nil, false},
-		{"an empty body for a stranger", "https://auth.example.org/token", http.NoBody, false},
+		{"a body for another host", "https://auth.example.org/token", strings.NewReader("password=x"), true},
+		{"no body for another host", "https://auth.example.org/token", nil, false},
+		{"an empty body for another host", "https://auth.example.org/token", http.NoBody, false},
 	} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, test.target, test.body)
 		if err != nil {
@@ -190,8 +190,8 @@ func Example() {
 	// Output: the credential for registry.example.com is not sent to its token service login.example.org: it is of another domain
 }
 
-// FuzzChallenge has a registry answer with any challenge. Whatever it says,
-// the credential goes to nobody outside the registry's domain.
+// FuzzChallenge has a registry answer with any challenge. In every case, the
+// credential is sent only within the registry's domain.
 func FuzzChallenge(f *testing.F) {
 	f.Add(`Basic realm="x"`)
 	f.Add(`Bearer realm="http://127.0.0.1:1/token",service="x",scope="repository:app:pull"`)

@@ -20,7 +20,7 @@ func TestNextPage(t *testing.T) {
 		{reason: "without rel", header: `<?n=2>`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
 		{reason: "absolute with the port written", header: `<https://REG.example:443/v2/app/referrers/sha256:00?n=2>; rel="next"`, want: "https://REG.example:443/v2/app/referrers/sha256:00?n=2"},
 		{reason: "the second of two", header: `<?n=0>; rel="prev", <?n=2>; rel="next"`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
-		{reason: "a title that says next", header: `<?n=2>; title="next"; rel="prev"`},
+		{reason: "a title with the value next", header: `<?n=2>; title="next"; rel="prev"`},
 		{reason: "a parameter without a value", header: `<?n=2>; rel`, want: "https://reg.example/v2/app/referrers/sha256:00?n=2"},
 		{reason: "previous only", header: `<?n=0>; rel="prev"`},
 		{reason: "a word without brackets", header: `next`},

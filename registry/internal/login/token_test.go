@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/login"
 )
 
-// TestATokenOutlivesItsFirstAsker: the one who fetches goes away, and those
-// who wait must not fail with it.
-func TestATokenOutlivesItsFirstAsker(t *testing.T) {
+// TestATokenOutlivesItsFirstRequest: the caller that fetches leaves, and the
+// waiting callers must not fail with it.
+func TestATokenOutlivesItsFirstRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := login.NewTokens().ForRepository("app")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,9 +40,9 @@ func TestATokenOutlivesItsFirstAsker(t *testing.T) {
 	})
 }
 
-// TestAFailedTokenIsSharedByThoseWhoWait: a token service that refuses is not
+// TestAFailedTokenIsSharedByWaitingCallers: a token service that refuses is not
 // asked again by everybody.
-func TestAFailedTokenIsSharedByThoseWhoWait(t *testing.T) {
+func TestAFailedTokenIsSharedByWaitingCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cache := login.NewTokens().ForRepository("app")
 		refused, release := errors.New("refused"), make(chan struct{})
@@ -109,25 +109,25 @@ func Example() {
 	// Output: t0ken <nil>
 }
 
-// TestALateChallengeTakesWhatWasFetched: a request goes out before there is a
+// TestALateChallengeTakesTheFetchedToken: a request goes out before there is a
 // token, and its challenge comes when another one has fetched it.
-func TestALateChallengeTakesWhatWasFetched(t *testing.T) {
+func TestALateChallengeTakesTheFetchedToken(t *testing.T) {
 	tokens := login.NewTokens()
 	give := func(token string) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return token, nil }
 	}
 	late := tokens.ForRepository("app")
 	if token, err := late.GetToken(t.Context(), "reg", auth.SchemeBearer, "pull"); err == nil {
-		t.Fatalf("got %q before anybody fetched", token)
+		t.Fatalf("got %q before the first fetch", token)
 	}
 	if _, err := tokens.ForRepository("app").Set(t.Context(), "reg", auth.SchemeBearer, "pull", give("first")); err != nil {
 		t.Fatal(err)
 	}
 	if token, err := late.Set(t.Context(), "reg", auth.SchemeBearer, "pull", give("second")); err != nil || token != "first" {
-		t.Errorf("got %q, %v; want what was fetched meanwhile", token, err)
+		t.Errorf("got %q, %v; want the token that was fetched meanwhile", token, err)
 	}
 
-	// Whoever was refused with that very token fetches another.
+	// A caller that was refused with that very token fetches another.
 	refused := tokens.ForRepository("app")
 	if token, err := refused.GetToken(t.Context(), "reg", auth.SchemeBearer, "pull"); err != nil || token != "first" {
 		t.Fatalf("it was forgotten: %q, %v", token, err)

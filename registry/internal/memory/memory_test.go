@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMemoryForgets(t *testing.T) {
+func TestMemoryExpires(t *testing.T) {
 	m := New[int](3, time.Hour)
 	for i := range 10 {
 		m.Set(fmt.Sprint(i), i)
@@ -20,11 +20,11 @@ func TestMemoryForgets(t *testing.T) {
 	old := New[int](3, -time.Second)
 	old.Set("a", 1)
 	if _, ok := old.Get("a"); ok {
-		t.Error("what is too old was remembered")
+		t.Error("an expired entry was returned")
 	}
 }
 
-// TestMemoryMakesRoom: what is old goes first, and what is known needs no room.
+// TestMemoryMakesRoom: old entries are evicted first, and known keys need no room.
 func TestMemoryMakesRoom(t *testing.T) {
 	m := New[int](3, time.Hour)
 	for _, key := range []string{"a", "b", "c"} {
@@ -37,7 +37,7 @@ func TestMemoryMakesRoom(t *testing.T) {
 		}
 	}
 	if _, ok := m.Get("d"); ok {
-		t.Error("what nobody said was remembered")
+		t.Error("a key that was never set was returned")
 	}
 	m.entries["a"] = remembered[int]{value: 1, until: time.Now().Add(-time.Second)}
 	m.Set("d", 3)

@@ -18,7 +18,7 @@ import (
 
 // entra answers for Entra ID and for registries, as both document their protocols.
 type entra struct {
-	refuse string              // the path whose requests are refused
+	refuse string              // requests to this path are refused
 	sent   map[string][]string // the fields of each request with a body, by host and path
 }
 

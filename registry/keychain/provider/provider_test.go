@@ -25,9 +25,9 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestGoogleCredentialOutlivesWhoAsked: what somebody found is renewed for others, and
-// that nothing was found is not for good.
-func TestGoogleCredentialOutlivesWhoAsked(t *testing.T) {
+// TestGoogleCredentialOutlivesItsRequest: a credential that was found is renewed for later
+// requests, and the answer that there is none does not last.
+func TestGoogleCredentialOutlivesItsRequest(t *testing.T) {
 	down, given := true, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if down {
@@ -63,9 +63,9 @@ func TestGoogleCredentialOutlivesWhoAsked(t *testing.T) {
 		reason, host string
 		down, given  bool
 	}{
-		{"nobody answers", "gcr.io", true, false},
-		{"somebody answers", "gcr.io", false, true},
-		{"who asked first is gone", "europe-docker.pkg.dev", false, true},
+		{"no server answers", "gcr.io", true, false},
+		{"a server answers", "gcr.io", false, true},
+		{"the first caller is gone", "europe-docker.pkg.dev", false, true},
 		{"a region's registry", "eu.gcr.io", false, true},
 		{"the domain in front of another", "gcr.io.evil.test", false, false},
 		{"the domain at the end of another word", "evilgcr.io", false, false},

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 )
 
-// processorTime is what the process used until now, of all its threads: it means
-// something on a machine that others use, too.
+// processorTime is the processor time of the process so far, of all its threads: it is
+// meaningful on a shared machine, too.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -20,7 +20,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// reportProcessor says how much processor time each round took since a moment.
+// reportProcessor reports the processor time of each round since a moment.
 func reportProcessor(b *testing.B, since time.Duration) {
 	b.Helper()
 	b.ReportMetric(float64(processorTime(b)-since)/float64(b.N), "cpu-ns/op")
@@ -30,7 +30,7 @@ func reportProcessor(b *testing.B, since time.Duration) {
 func BenchmarkTake(b *testing.B) {
 	config := quiet(b.TempDir())
 	config.Sync, config.Queue = journal.SyncNever, 1<<14
-	j, err := journal.New(config) // nobody writes: this is the request's part alone
+	j, err := journal.New(config) // no writer runs: this is the request's part alone
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// inFolder tells a second process of this program what to do.
+// inFolder passes its folder to a second process of this program.
 const inFolder = "QUAYMASTER_TEST_JOURNAL"
 
-// TestWriteUntilKilled is what the second process does: it writes as fast as it can,
-// and says how much is on disk.
+// TestWriteUntilKilled is run by the second process: it writes as fast as it can,
+// and prints the number of lines on disk.
 func TestWriteUntilKilled(t *testing.T) {
 	folder := os.Getenv(inFolder)
 	if folder == "" {
@@ -38,8 +38,8 @@ func TestWriteUntilKilled(t *testing.T) {
 	}
 }
 
-// TestKilledUnderLoad: what a process that is killed said is on disk is in the log, whose
-// chain is whole; and the log goes on.
+// TestKilledUnderLoad: all lines that a killed process reported on disk are in the log. Its
+// chain is whole, and the log goes on.
 func TestKilledUnderLoad(t *testing.T) {
 	folder := t.TempDir()
 	k, _ := key(t)
@@ -75,7 +75,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		got := verified(t, folder, nil)
 		ids := uids(t, folder)[total:]
 		if len(ids) < promised || !slices.Equal(ids, counted(len(ids))) {
-			t.Fatalf("round %d: %d lines, or with gaps; %d were said to be on disk", round, len(ids), promised)
+			t.Fatalf("round %d: %d lines, or with gaps; %d were reported on disk", round, len(ids), promised)
 		}
 		total += len(ids)
 		if got.Lost != 0 || got.Decisions != uint64(total) {
@@ -91,8 +91,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDefect: a decision that cannot be put into lines for a defect is lost by itself; the
-// log says so and goes on.
+// TestDefect: a decision that cannot be encoded because of a defect is lost alone. The
+// log records the loss and goes on.
 func TestDefect(t *testing.T) {
 	k, keys := key(t)
 	config := quiet(t.TempDir())

@@ -21,7 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// failing is a disk that is full, or fails to flush, when it is told to.
+// failing is a disk that is full, or fails to flush, when a test sets it.
 type failing struct {
 	realDisk
 	full, unflushed atomic.Bool
@@ -61,7 +61,7 @@ func (f *failingFile) Sync() error {
 	return f.handle.Sync()
 }
 
-// TestDiskFails: what cannot be written is lost, counted and told, nothing half-written
+// TestDiskFails: unwritten lines are lost, counted and reported, no partial line
 // stays, and the log goes on by itself.
 func TestDiskFails(t *testing.T) {
 	for _, row := range []struct {
@@ -100,7 +100,7 @@ func TestDiskFails(t *testing.T) {
 			row.fail(hostile, true)
 			for n := 5; n < 8; n++ {
 				if err := take(n); err == nil {
-					t.Fatal("it is said to be on disk")
+					t.Fatal("it is reported on disk")
 				}
 			}
 			row.fail(hostile, false)
@@ -150,7 +150,7 @@ func TestLargeObjects(t *testing.T) {
 	take := func() {
 		j.Take(report.Decided{Outcome: gate.Outcome{Object: large}, Occasion: report.Occasion{Undecided: "test"}})
 	}
-	for range most + 3 { // nobody writes yet
+	for range most + 3 { // no writer runs yet
 		take()
 	}
 	if gone := j.Stats().Lost; gone != 3 {
@@ -163,10 +163,10 @@ func TestLargeObjects(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- j.Run(ctx, key) }()
-	_ = j.Flush(t.Context(), j.Mark()) // what was lost before is told by it
+	_ = j.Flush(t.Context(), j.Mark()) // it reports the earlier losses
 	take()
 	if err := j.Flush(t.Context(), j.Mark()); err != nil || j.Stats().Lost != 3 {
-		t.Errorf("what was written makes no room: %v, %d lost", err, j.Stats().Lost)
+		t.Errorf("written lines make no room: %v, %d lost", err, j.Stats().Lost)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -174,14 +174,14 @@ func TestLargeObjects(t *testing.T) {
 	}
 }
 
-// TestQueueIsFull: Take never waits, and the log says what it did not take.
+// TestQueueIsFull: Take never waits, and the log records the lines that it did not take.
 func TestQueueIsFull(t *testing.T) {
 	folder := t.TempDir()
 	j, err := New(Config{Folder: folder, Replica: "a", Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Queue: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range 25 { // nobody writes yet
+	for n := range 25 { // no writer runs yet
 		j.Take(report.Decided{Occasion: report.Occasion{UID: strconv.Itoa(n), Undecided: "test"}})
 	}
 	mark := Mark{}
@@ -211,7 +211,7 @@ func TestQueueIsFull(t *testing.T) {
 	}
 }
 
-// TestFlushEnds: who waits leaves with its own time.
+// TestFlushEnds: a caller's own timeout ends its wait.
 func TestFlushEnds(t *testing.T) {
 	j, err := New(Config{Folder: t.TempDir(), Replica: "a", Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
@@ -224,7 +224,7 @@ func TestFlushEnds(t *testing.T) {
 	}
 }
 
-// TestFileIsRemoved: who removes the file that is written to does not silence the log.
+// TestFileIsRemoved: removal of the open file does not stop the log.
 func TestFileIsRemoved(t *testing.T) {
 	folder := t.TempDir()
 	j, err := New(Config{Folder: folder, Replica: "a", Log: slog.New(slog.DiscardHandler)})
@@ -260,6 +260,6 @@ func TestFileIsRemoved(t *testing.T) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}
 	if _, err := decisionlog.Verify(folder, decisionlog.VerifyOptions{}); err == nil || !strings.Contains(err.Error(), "begins later than the end of its removed lines") {
-		t.Errorf("nobody says that lines are missing: %v", err)
+		t.Errorf("missing lines are not reported: %v", err)
 	}
 }

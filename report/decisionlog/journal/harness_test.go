@@ -85,7 +85,7 @@ func key(t testing.TB) (*decisionlog.Key, decisionlog.Keys) {
 	return k, keys
 }
 
-// quiet are settings for a folder, whose trouble goes nowhere.
+// quiet returns settings for a folder, which discard errors.
 func quiet(folder string) journal.Config {
 	return journal.Config{Folder: folder, Replica: "replica-a", Program: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 }
@@ -131,7 +131,7 @@ func runIt(t testing.TB, j *journal.Journal, k *decisionlog.Key) running {
 	return running{Journal: j, stop: stop}
 }
 
-// flush waits until what was taken is on disk.
+// flush waits until all taken decisions are on disk.
 func flush(t testing.TB, j *journal.Journal) {
 	t.Helper()
 	if err := j.Flush(t.Context(), j.Mark()); err != nil {

@@ -20,7 +20,7 @@ type Journal struct {
 	config Config
 	disk   disk
 	queue  chan item
-	room   *report.Room
+	memory *report.MemoryLimit
 	ready  chan struct{} // closed once the log is open
 	ended  chan struct{}
 
@@ -48,7 +48,7 @@ func New(config Config) (*Journal, error) {
 		return nil, err
 	}
 	return &Journal{
-		config: config, disk: realDisk{}, queue: make(chan item, config.Queue), room: report.NewRoom(maxHeld),
+		config: config, disk: realDisk{}, queue: make(chan item, config.Queue), memory: report.NewMemoryLimit(maxHeld),
 		ready: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{}),
 	}, nil
 }
@@ -63,14 +63,14 @@ func (j *Journal) TakeBreakGlass(b decisionlog.BreakGlass) {
 }
 
 func (j *Journal) put(next item) {
-	if !j.room.Enter(next.decided) {
+	if !j.memory.Reserve(next.decided) {
 		j.lose(1, "what waits was too large")
 		return
 	}
 	select {
 	case j.queue <- next:
 	default:
-		j.room.Leave(next.decided)
+		j.memory.Release(next.decided)
 		j.lose(1, "the queue was full")
 	}
 }

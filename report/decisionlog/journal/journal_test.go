@@ -84,7 +84,7 @@ func TestOneProcessWritesALog(t *testing.T) {
 }
 
 // TestTurnsCompressesAndRemoves: the chain goes on across files, compressed ones too,
-// and after the oldest are gone the log says so.
+// and the log records the removal of the oldest.
 func TestTurnsCompressesAndRemoves(t *testing.T) {
 	k, keys := key(t)
 	config := quiet(t.TempDir())
@@ -131,7 +131,7 @@ func TestTurnsCompressesAndRemoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := decisionlog.Verify(config.Folder, decisionlog.VerifyOptions{Keys: keys}); err == nil {
-		t.Error("somebody removed the oldest file, and nobody says so")
+		t.Error("the removal of the oldest file is not reported")
 	}
 }
 
@@ -255,8 +255,8 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// TestDamageIsNotMended: a line in the middle that was changed stays as it is, and the
-// log says so.
+// TestDamageIsNotMended: a changed line in the middle stays as it is, and the
+// log records it.
 func TestDamageIsNotMended(t *testing.T) {
 	for _, row := range []struct {
 		reason, from, to, says string
@@ -295,14 +295,14 @@ func damage(t *testing.T, from, to, says string) {
 	}
 	now, err := os.ReadFile(path)
 	if err != nil || !bytes.HasPrefix(now, changed) {
-		t.Error("what was there was changed")
+		t.Error("the existing lines were changed")
 	}
 	opened, err := decisionlog.ParseLine(bytes.SplitN(now[len(changed):], []byte("\n"), 2)[0])
 	if err != nil || opened.Open == nil || !strings.Contains(opened.Open.Damaged, says) {
-		t.Errorf("the log says %+v, %v", opened.Open, err)
+		t.Errorf("the log records %+v, %v", opened.Open, err)
 	}
 	if _, err := decisionlog.Verify(config.Folder, decisionlog.VerifyOptions{Keys: keys}); err == nil {
-		t.Error("it is damaged, and nobody says so")
+		t.Error("the damage is not reported")
 	}
 }
 
@@ -362,15 +362,15 @@ func TestStream(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	for reason, change := range map[string]func(*journal.Config){
-		"no folder":                    func(c *journal.Config) { c.Folder = "" },
-		"a folder and a stream":        func(c *journal.Config) { c.Stream = &bytes.Buffer{} },
-		"no name":                      func(c *journal.Config) { c.Replica = "" },
-		"no log":                       func(c *journal.Config) { c.Log = nil },
-		"another word for sync":        func(c *journal.Config) { c.Sync = "often" },
-		"a file of a byte":             func(c *journal.Config) { c.SegmentSize = 1 },
-		"less in all than a file":      func(c *journal.Config) { c.TotalSize = 5 << 10 },
-		"a negative age":               func(c *journal.Config) { c.TotalAge = -1 },
-		"a queue that nobody can have": func(c *journal.Config) { c.Queue = 1 << 40 },
+		"no folder":                 func(c *journal.Config) { c.Folder = "" },
+		"a folder and a stream":     func(c *journal.Config) { c.Stream = &bytes.Buffer{} },
+		"no name":                   func(c *journal.Config) { c.Replica = "" },
+		"no log":                    func(c *journal.Config) { c.Log = nil },
+		"another word for sync":     func(c *journal.Config) { c.Sync = "often" },
+		"a file of a byte":          func(c *journal.Config) { c.SegmentSize = 1 },
+		"less in all than a file":   func(c *journal.Config) { c.TotalSize = 5 << 10 },
+		"a negative age":            func(c *journal.Config) { c.TotalAge = -1 },
+		"a queue that is too large": func(c *journal.Config) { c.Queue = 1 << 40 },
 	} {
 		config := quiet(t.TempDir())
 		if _, err := journal.New(config); err != nil {

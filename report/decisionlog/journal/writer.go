@@ -131,7 +131,7 @@ func (w *writer) commit(batch []item) {
 		if batch[i].waiting != nil {
 			batch[i].waiting <- err
 		} else {
-			w.journal.room.Leave(batch[i].decided)
+			w.journal.memory.Release(batch[i].decided)
 		}
 		batch[i] = item{} // release the memory
 	}

@@ -93,7 +93,7 @@ func (r *received) add(text string) {
 	defer r.mu.Unlock()
 	for line := range strings.Lines(text) {
 		parsed, err := decisionlog.ParseLine([]byte(strings.TrimSuffix(line, "\n")))
-		if err == nil && parsed.Seq > r.last { // what comes again says by its number that it is the same
+		if err == nil && parsed.Seq > r.last { // a repeated line has a known number
 			r.last = parsed.Seq
 			r.text.WriteString(line)
 		}
@@ -166,7 +166,7 @@ func TestWebhook(t *testing.T) {
 }
 
 // TestDropsAreCounted: a receiver that is away for longer than the log keeps lines
-// misses some, and somebody says so.
+// misses some, and the loss is reported.
 func TestDropsAreCounted(t *testing.T) {
 	t.Parallel()
 	config := journal.Config{Folder: t.TempDir(), SegmentSize: 8 << 10, TotalSize: 24 << 10}
@@ -194,8 +194,8 @@ func TestDropsAreCounted(t *testing.T) {
 	}
 }
 
-// TestComingLate: a follower that is scheduled only when everything is told to stop still
-// delivers what the log holds.
+// TestComingLate: a follower that is scheduled only at shutdown still
+// delivers all lines of the log.
 func TestComingLate(t *testing.T) {
 	t.Parallel()
 	for range 20 { // a choice between two that are ready is made at random

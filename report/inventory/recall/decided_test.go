@@ -25,7 +25,7 @@ func there(id string) *policy.Policy {
 	return nil
 }
 
-// TestDecided: reports say of what was in a log what they say of what was just decided.
+// TestDecided: results from a log equal those of the decisions themselves.
 func TestDecided(t *testing.T) {
 	owned := about(t, 3, gate.Allow)
 	owned.Outcome.Subject.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"uid": "u3", "ownerReferences": []any{
@@ -56,10 +56,10 @@ func TestDecided(t *testing.T) {
 		return nil
 	})
 	if err != nil || len(got) != len(told) {
-		t.Fatalf("%d objects, %v; want %d: what the validating webhook said last, and no scan", len(got), err, len(told))
+		t.Fatalf("%d objects, %v; want %d: the last of the validating webhook, and no scan", len(got), err, len(told))
 	}
 	for i := range told {
-		if want, is := said(told[i]), said(got[i]); !reflect.DeepEqual(want, is) {
+		if want, is := logged(told[i]), logged(got[i]); !reflect.DeepEqual(want, is) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", told[i].Outcome.Subject.Name, is, want)
 		}
 		if a, b := told[i].Occasion, got[i].Occasion; a.Allowed != b.Allowed || a.Process != b.Process || !a.Time.Equal(b.Time) {
@@ -68,9 +68,9 @@ func TestDecided(t *testing.T) {
 	}
 }
 
-// said are the results, with what a line does not have: a policy's own words are those of
-// now, and why a rule left an object alone is not known.
-func said(d report.Decided) []result.Result {
+// logged are the results, without the fields that a line does not have: a policy's metadata
+// is the current one, and the reason of a skipped rule is unknown.
+func logged(d report.Decided) []result.Result {
 	results := result.Of(d)
 	for i := range results {
 		r := &results[i]
@@ -87,8 +87,8 @@ func said(d report.Decided) []result.Result {
 	return results
 }
 
-// TestDecidedIsBounded: what is older, what is of a policy that is gone, and what follows
-// upon an error is not told.
+// TestDecidedIsBounded: older decisions, results of a deleted policy, and decisions after
+// an error are not reported.
 func TestDecidedIsBounded(t *testing.T) {
 	var all []report.Decided
 	for n := range 4 {
@@ -106,14 +106,14 @@ func TestDecidedIsBounded(t *testing.T) {
 		{"all", recall.Source{}, there, false, "web-0:3 web-1:3 web-2:3 web-3:3"},
 		{"since a time", recall.Source{Since: noon.Add(2 * time.Second)}, there, false, "web-2:3 web-3:3"},
 		{"nothing is so new", recall.Source{Since: noon.Add(time.Hour)}, there, false, ""},
-		{"nothing is so new in what was there", recall.Source{Since: noon.Add(time.Hour), Through: 6}, there, false, ""},
+		{"nothing is so new in the lines before", recall.Source{Since: noon.Add(time.Hour), Through: 6}, there, false, ""},
 		{"of a policy that is gone", recall.Source{Since: noon.Add(3 * time.Second)}, func(id string) *policy.Policy {
 			if id == "ClusterPolicy/signed" {
 				return nil
 			}
 			return there(id)
 		}, false, "web-3:1"},
-		{"whoever is told has enough", recall.Source{}, there, true, "web-0:3"},
+		{"the callback stops", recall.Source{}, there, true, "web-0:3"},
 	} {
 		row.from.Folder = folder
 		var got []string
@@ -129,6 +129,6 @@ func TestDecidedIsBounded(t *testing.T) {
 		}
 	}
 	if err := recall.Decided(recall.Source{Folder: folder}, nil, nil); err == nil {
-		t.Error("nobody is told, by no policies")
+		t.Error("no callback and no policies were accepted")
 	}
 }

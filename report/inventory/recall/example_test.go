@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 )
 
-// A log that is new has nothing to tell.
+// A new log has no decisions.
 func ExampleFill() {
 	folder, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
-// about is a pod with two images, of which one was proved by a key and the other is what
-// is said of it.
+// about is a pod with two images, of which one was verified by a key and the other has
+// the given result.
 func about(t testing.TB, n int, answer gate.Result) report.Decided {
 	t.Helper()
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "h1"}
@@ -62,7 +62,7 @@ func about(t testing.TB, n int, answer gate.Result) report.Decided {
 	}
 }
 
-// written is a log of what was decided; each text is put behind it as it is.
+// written is a log of decisions; each text is appended as it is.
 func written(t testing.TB, decided []report.Decided, more ...string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -113,7 +113,7 @@ func seen(t testing.TB, known *inventory.Inventory) string {
 	return string(text)
 }
 
-// TestFill: a process that was told by the log shows what one shows that was there.
+// TestFill: an inventory filled from the log equals one that took the decisions.
 func TestFill(t *testing.T) {
 	first, again := about(t, 1, gate.Allow), about(t, 1, gate.Allow)
 	again.Occasion.Endpoint = "mutate" // its last word is the validating webhook's
@@ -166,7 +166,7 @@ func TestFillIsBounded(t *testing.T) {
 	}{
 		{"all of it", recall.Source{}, "[web-0 web-1 web-2 web-3 web-4]"},
 		{"the latest lines", recall.Source{Lines: 6}, "[web-3 web-4]"},
-		{"what was there when it was looked", recall.Source{Through: 9}, "[web-0 web-1 web-2]"},
+		{"the lines up to a number", recall.Source{Through: 9}, "[web-0 web-1 web-2]"},
 		{"both", recall.Source{Through: 9, Lines: 3}, "[web-2]"},
 	} {
 		row.from.Folder = folder

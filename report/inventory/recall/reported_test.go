@@ -28,7 +28,7 @@ func TestReported(t *testing.T) {
 	whole := of("web-1", web, "a", "key abababababababab", result.Pass)
 	said.Add([]result.Result{whole, of("web-2", web, "a", "key abababababababab", result.Pass)})
 	said.Add([]result.Result{of("lone", nil, "b", "release@example.com (https://issuer.example)", result.Fail), {Policy: whole.Policy, Resource: whole.Resource}})
-	said.Add([]result.Result{of("web-1", web, "c", "key of the house", result.Pass), whole}) // another part, and another API
+	said.Add([]result.Result{of("web-1", web, "c", "key of the team", result.Pass), whole}) // another part, and another API
 	known, err := inventory.New(inventory.Options{Replica: "reports"})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestReported(t *testing.T) {
 		{"another key", inventory.ImageQuery{Key: "cdcd"}, ""},
 		{"an identity", inventory.ImageQuery{Signer: "release@example.com"}, "b:1/1/warned"},
 		{"its issuer", inventory.ImageQuery{Signer: "https://issuer.example"}, "b:1/1/warned"},
-		{"a subject that only begins like a key", inventory.ImageQuery{Signer: "key of the house"}, "c:1/1/allowed"},
+		{"a subject that only begins like a key", inventory.ImageQuery{Signer: "key of the team"}, "c:1/1/allowed"},
 		{"a digest", inventory.ImageQuery{Digest: "sha256:bbbb"}, "b:1/1/warned"},
 		{"a policy", inventory.ImageQuery{Policy: "ClusterPolicy/signed", Failed: true}, "b:1/1/warned"},
 		{"another policy", inventory.ImageQuery{Policy: "ClusterPolicy/other"}, ""},

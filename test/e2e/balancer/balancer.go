@@ -145,7 +145,7 @@ func (b *Balancer) hand(ctx context.Context, front net.Conn) {
 	<-half
 }
 
-// pipe copies until the source ends and then tells the target so.
+// pipe copies until the source ends and then closes the target for writing.
 func pipe(target, source net.Conn) {
 	_, err := io.Copy(target, source)
 	if half, ok := target.(*net.TCPConn); ok && err == nil {

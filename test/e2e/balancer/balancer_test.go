@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// replica is a server that says its name, and whether it is ready.
+// replica is a server that answers with its name, and reports whether it is ready.
 func replica(t *testing.T, name string) (server *httptest.Server, backend balancer.Backend, unready *atomic.Bool) {
 	t.Helper()
 	unready = &atomic.Bool{}

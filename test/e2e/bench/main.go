@@ -79,8 +79,8 @@ func run(ctx context.Context) error {
 	return summarize(os.Stdout, s, stand, results)
 }
 
-// turns returns the phases in the order of a round: forth, then back, so that a
-// machine that gets slower slows nobody more than the others.
+// turns returns the phases in the order of a round: forth, then back, so that a machine that
+// gets slower slows each phase alike.
 func turns(phases []phase, round int) []phase {
 	ordered := slices.Clone(phases)
 	if round%2 == 1 {

@@ -32,7 +32,7 @@ func (s *stand) measure(ctx context.Context, p phase, users int, settings settin
 		peak := p.webhook.Peak(ctx)
 		defer func() { m.peak = peak() }() // after the return statement has set m
 	}
-	s.harbour.Registry.Reset()
+	s.env.Registry.Reset()
 	begin := time.Now()
 	if _, err := s.load(ctx, p, users, settings.warm); err != nil {
 		return m, err
@@ -58,7 +58,7 @@ func (s *stand) measure(ctx context.Context, p phase, users int, settings settin
 		rate: float64(n) / end.Sub(start).Seconds(),
 		p50:  took[n/2], p90: took[n*9/10], p99: took[n*99/100],
 		webhookCPU: each(0), serverCPU: each(1), clientCPU: each(2),
-		registry: len(s.harbour.Registry.Requests()), start: begin, end: end,
+		registry: len(s.env.Registry.Requests()), start: begin, end: end,
 	}, nil
 }
 

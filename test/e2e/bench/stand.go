@@ -21,8 +21,8 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/pair"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 	"github.com/quaymaster/quaymaster/test/peers"
@@ -57,7 +57,7 @@ type phase struct {
 type stand struct {
 	folder  string
 	plane   *controlplane.ControlPlane
-	harbour *harbour.Harbour
+	env     *env.Env
 	image   gatetest.Image
 	body    []byte // of a request
 	bad     []byte // of one that the policies refuse
@@ -73,7 +73,7 @@ func (s *stand) close() {
 	}
 }
 
-// build starts everything. It returns what it has started with an error too.
+// build starts everything. With an error, too, it returns the started parts.
 func build(ctx context.Context, folder string, settings settings) (*stand, error) {
 	s := &stand{folder: folder}
 	var err error
@@ -82,12 +82,12 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 		return s, err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	s.harbour, err = harbour.Open(registrytest.Options{})
+	s.env, err = env.Open(registrytest.Options{})
 	if err != nil {
 		return s, err
 	}
-	s.closers = append(s.closers, s.harbour.Close)
-	s.image, err = s.harbour.Signed("shop/web", "1.0")
+	s.closers = append(s.closers, s.env.Close)
+	s.image, err = s.env.Signed("shop/web", "1.0")
 	if err != nil {
 		return s, err
 	}
@@ -177,7 +177,7 @@ func (s *stand) openPair(ctx context.Context, p *phase) error {
 	return running.Asked(ctx, func(ctx context.Context) error { return s.create(ctx, *p) })
 }
 
-// patch is what the gateway answers, made beforehand.
+// patch is the gateway's patch, made beforehand.
 func (s *stand) patch() string {
 	return fmt.Sprintf(`[{"op":"test","path":"/spec/containers/0/image","value":%[1]q},{"op":"replace","path":"/spec/containers/0/image","value":%[2]q},`+
 		`{"op":"add","path":"/metadata/annotations","value":{}},{"op":"add","path":"/metadata/annotations/quaymaster.dev~1written","value":%[3]q}]`,
@@ -205,7 +205,7 @@ func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	if err := controlplane.WriteKubeconfig(c.Kubernetes.Kubeconfig, identity); err != nil {
 		return err
 	}
-	c.PlainHTTP(s.harbour.Registry.Host())
+	c.PlainHTTP(s.env.Registry.Host())
 	excluded := []string{"kube-system"}
 	for _, other := range s.phases {
 		if other.name != gated {
@@ -243,9 +243,9 @@ func (s *stand) policy(kind, namespace string) (string, error) {
 	case podSecurity:
 		return standards()
 	case clusterPolicy:
-		return s.harbour.YAML(harbour.Policy{Name: "signed", Namespaces: []string{namespace}})
+		return s.env.YAML(env.Policy{Name: "signed", Namespaces: []string{namespace}})
 	}
-	key, err := json.Marshal(string(s.harbour.Signer.PublicPEM()))
+	key, err := json.Marshal(string(s.env.Signer.PublicPEM()))
 	if err != nil {
 		return "", err
 	}
@@ -265,7 +265,7 @@ spec:
   validations:
   - expression: images.containers.all(image, verifyImageSignatures(image, [attestors.ours]) > 0)
     message: the image is not signed
-`, core.LabelMetadataName, namespace, s.harbour.Registry.Host(), key), nil
+`, core.LabelMetadataName, namespace, s.env.Registry.Host(), key), nil
 }
 
 // create creates a pod and checks what came back.

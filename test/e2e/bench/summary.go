@@ -116,7 +116,7 @@ func table(w io.Writer, s settings, stand *stand, rounds []round) {
 	_ = t.Flush()
 }
 
-// judge says which targets are met, and returns how many are not.
+// judge prints which targets are met, and returns how many are not.
 func judge(w io.Writer, policy string, rounds []round) (missed int) {
 	say := func(met bool, format string, args ...any) {
 		verdict := "met"

@@ -14,9 +14,9 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// TestChaos is the least part of make chaos: two gateways, two registries and a Redis, under
-// load, while one of each fails. Then its twin: with no policy in force the same checker
-// finds what is wrong in the answers, in what is stored and in the logs.
+// TestChaos is the shortest form of make chaos: two gateways, two registries and a Redis,
+// under load, while one of each fails. Then its twin: with no policy in force the same
+// checker finds the errors in the answers, in the stored pods and in the logs.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs a Kubernetes API server")
@@ -61,7 +61,7 @@ func (s *stand) tryWithoutPolicies(t *testing.T) {
 	}
 	bare := s.ports[0].Image(checker.Unsigned, 0)
 	if err := process.Eventually(ctx, func(ctx context.Context) error {
-		if a := s.want(ctx, prefix+"0", bare, false); a.Said != checker.Admitted {
+		if a := s.want(ctx, prefix+"0", bare, false); a.Outcome != checker.Admitted {
 			return io.ErrNoProgress
 		}
 		return nil
@@ -89,7 +89,7 @@ func (s *stand) tryWithoutPolicies(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	if s, err := parse(nil); err != nil || s.soak != 0 || len(s.faults) != 0 {
-		t.Errorf("nothing said: %+v, %v", s, err)
+		t.Errorf("no arguments: %+v, %v", s, err)
 	}
 	if s, err := parse([]string{"-faults=kill,disk"}); err != nil || len(s.faults) != 2 {
 		t.Errorf("two faults: %+v, %v", s, err)
@@ -101,8 +101,8 @@ func TestParse(t *testing.T) {
 		{"a fault that is none", `"flood"`, []string{"-faults=kill,flood"}},
 		{"too few pods", "pods a second", []string{"-rate=1"}},
 		{"too short", "-hold", []string{"-hold=1ms"}},
-		{"a soak that says nothing", "-soak", []string{"-soak=1m"}},
-		{"a program whose clock cannot be set", "-program", []string{"-program=/bin/quaymaster"}},
+		{"a soak that is too short", "-soak", []string{"-soak=1m"}},
+		{"a program without a clock that can be set", "-program", []string{"-program=/bin/quaymaster"}},
 		{"a soak with faults", "without -faults", []string{"-soak=1h", "-faults=kill"}},
 	} {
 		if _, err := parse(row.arguments); err == nil || !strings.Contains(err.Error(), row.word) {

@@ -28,8 +28,8 @@ const storms, stormPause = 300, 50 * time.Millisecond
 
 var clusterPolicies = schema.GroupVersionResource{Group: "kyverno.io", Version: "v1", Resource: "clusterpolicies"}
 
-// storm makes, changes and deletes policies of other namespaces, and changes those that the
-// load rests on without changing what they want.
+// storm makes, changes and deletes policies of other namespaces, and changes those of the
+// load without changing their requirements.
 func storm(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	policies := s.dynamic.Resource(clusterPolicies)
 	note := func(ctx context.Context, name string, n int) error {
@@ -106,18 +106,19 @@ func thousand(ctx context.Context, s *stand) (func(context.Context) error, error
 	return over, context.Cause(ctx)
 }
 
-// nightPods run before the night; nightTimeout bounds how long those of a node may take to run
+// outagePods run before the outage; outageTimeout bounds the time until those of a node run
 // again.
-const nightPods, nightTimeout = 9, time.Minute
+const outagePods, outageTimeout = 9, time.Minute
 
-// night: pods run, and then no registry answers, all gateways are ended and started anew, and
-// a node is drained. Its pods have to run again before the registries are back. Who is asked
-// most ends last, and saves what it knows: what clocks and restarts did to it before counts.
-func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
+// outage: pods run, and then no registry answers, all gateways are ended and started anew,
+// and a node is drained. Its pods have to run again before the registries are back. The
+// busiest gateway ends last, and saves its cache: the effects of earlier clock changes and
+// restarts on it count.
+func outage(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	if err := s.deploy(ctx, s.ports[0].Image(checker.Signed, 1).Name); err != nil {
 		return over, err
 	}
-	before, err := s.awaitNight(ctx, nil)
+	before, err := s.awaitOutage(ctx, nil)
 	if err != nil {
 		return over, err
 	}
@@ -128,7 +129,7 @@ func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	for _, p := range s.ports {
 		p.Line.Set(gone)
 	}
-	dawn := func(context.Context) error {
+	restore := func(context.Context) error {
 		for _, p := range s.ports {
 			p.Line.Set(line.Weather{})
 		}
@@ -140,12 +141,12 @@ func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
 		}
 	}
 	if err := last.now().Terminate(); err != nil {
-		return dawn, err
+		return restore, err
 	}
 	<-last.now().Done()
 	for _, r := range s.replicas {
 		if err := r.start(ctx); err != nil {
-			return dawn, err
+			return restore, err
 		}
 	}
 	drained := before[0].Spec.NodeName
@@ -155,25 +156,25 @@ func night(ctx context.Context, s *stand) (func(context.Context) error, error) {
 		}
 		eviction := &policyv1.Eviction{ObjectMeta: meta.ObjectMeta{Name: p.Name}}
 		if err := s.client.CoreV1().Pods(p.Namespace).EvictV1(ctx, eviction); err != nil && !apierrors.IsNotFound(err) {
-			return dawn, err
+			return restore, err
 		}
 	}
-	_, err = s.awaitNight(ctx, before)
+	_, err = s.awaitOutage(ctx, before)
 	return func(ctx context.Context) error {
-		_ = dawn(ctx)
+		_ = restore(ctx)
 		background := meta.DeletePropagationBackground
-		return s.client.AppsV1().Deployments(nightNamespace).Delete(ctx, nightName, meta.DeleteOptions{PropagationPolicy: &background})
+		return s.client.AppsV1().Deployments(outageNamespace).Delete(ctx, outageName, meta.DeleteOptions{PropagationPolicy: &background})
 	}, err
 }
 
-// Where the night's pods are.
-const nightNamespace, nightName = prefix + "0", "night"
+// The Deployment of the outage.
+const outageNamespace, outageName = prefix + "0", "outage"
 
-// deploy makes a Deployment whose pods run on simulated nodes.
+// deploy makes a Deployment with pods on simulated nodes.
 func (s *stand) deploy(ctx context.Context, image string) error {
-	labels, count := map[string]string{"app": nightName}, int32(nightPods)
-	_, err := s.client.AppsV1().Deployments(nightNamespace).Create(ctx, &apps.Deployment{
-		ObjectMeta: meta.ObjectMeta{Name: nightName},
+	labels, count := map[string]string{"app": outageName}, int32(outagePods)
+	_, err := s.client.AppsV1().Deployments(outageNamespace).Create(ctx, &apps.Deployment{
+		ObjectMeta: meta.ObjectMeta{Name: outageName},
 		Spec: apps.DeploymentSpec{
 			Replicas: &count, Selector: &meta.LabelSelector{MatchLabels: labels},
 			Template: core.PodTemplateSpec{
@@ -185,9 +186,9 @@ func (s *stand) deploy(ctx context.Context, image string) error {
 	return err
 }
 
-// awaitNight returns the pods once all run, and those of the node that was drained are others.
-func (s *stand) awaitNight(ctx context.Context, before []core.Pod) (pods []core.Pod, err error) {
-	ctx, cancel := context.WithTimeout(ctx, nightTimeout)
+// awaitOutage returns the pods once all run, and those of the node that was drained are others.
+func (s *stand) awaitOutage(ctx context.Context, before []core.Pod) (pods []core.Pod, err error) {
+	ctx, cancel := context.WithTimeout(ctx, outageTimeout)
 	defer cancel()
 	old := map[types.UID]bool{}
 	for _, p := range before {
@@ -196,7 +197,7 @@ func (s *stand) awaitNight(ctx context.Context, before []core.Pod) (pods []core.
 		}
 	}
 	err = process.Eventually(ctx, func(ctx context.Context) error {
-		list, err := s.client.CoreV1().Pods(nightNamespace).List(ctx, meta.ListOptions{LabelSelector: "app=" + nightName})
+		list, err := s.client.CoreV1().Pods(outageNamespace).List(ctx, meta.ListOptions{LabelSelector: "app=" + outageName})
 		if err != nil {
 			return err
 		}
@@ -209,8 +210,8 @@ func (s *stand) awaitNight(ctx context.Context, before []core.Pod) (pods []core.
 				pods = append(pods, p)
 			}
 		}
-		if len(pods) != nightPods {
-			return fmt.Errorf("%d of %d pods run", len(pods), nightPods)
+		if len(pods) != outagePods {
+			return fmt.Errorf("%d of %d pods run", len(pods), outagePods)
 		}
 		return nil
 	})
@@ -220,9 +221,9 @@ func (s *stand) awaitNight(ctx context.Context, before []core.Pod) (pods []core.
 	return pods, err
 }
 
-// whyNot tells what Kubernetes last said of the night's pods that could not be created.
+// whyNot returns the last event of an outage pod that could not be created.
 func (s *stand) whyNot(ctx context.Context) string {
-	list, err := s.client.CoreV1().Events(nightNamespace).List(ctx, meta.ListOptions{FieldSelector: "reason=FailedCreate"})
+	list, err := s.client.CoreV1().Events(outageNamespace).List(ctx, meta.ListOptions{FieldSelector: "reason=FailedCreate"})
 	if err != nil {
 		return err.Error()
 	}

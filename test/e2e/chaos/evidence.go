@@ -23,8 +23,8 @@ import (
 // Where the public key of the decision logs is, in the gateways' Secret.
 const ownNamespace, ownSecret, publicEntry = "quaymaster", "quaymaster-certificate", "decision-log.pub"
 
-// findings holds the answers against what the images are, the pods that are stored against
-// both, and both decision logs against all of that.
+// findings compares the answers with the images, the stored pods with both, and both decision
+// logs with all of that.
 func (s *stand) findings(ctx context.Context, out io.Writer) ([]checker.Finding, error) {
 	answers, signed := s.record.All(), map[string]bool{}
 	for _, p := range s.ports {
@@ -78,8 +78,8 @@ func (s *stand) clear(ctx context.Context) error {
 	})
 }
 
-// recorded ends the gateways, verifies their logs by the command line, and returns what they
-// say. A log that lacks lines by its own word is no finding where its disk was full: nothing
+// recorded ends the gateways, verifies their logs by the command line, and returns the
+// decisions. A log that reports lost lines is no finding where its disk was full: no request
 // was answered then, which Replay sees.
 func (s *stand) recorded(ctx context.Context, out io.Writer) (all []decisionlog.Decision, findings []checker.Finding, err error) {
 	secret, err := s.client.CoreV1().Secrets(ownNamespace).Get(ctx, ownSecret, meta.GetOptions{})
@@ -131,13 +131,13 @@ func (s *stand) verified(ctx context.Context, key, folder string) (decisionlog.S
 	return said.Summary, json.Unmarshal(text, &said)
 }
 
-// tell prints the table of faults, and what the gateways hold before and after.
-func (s *stand) tell(out io.Writer, before, after []footprint.Reading) {
-	head := []string{"fault", "s", "admitted", "denied", "could not look", "unanswered", "away", "first good, s", "all good, s", "goroutines", "files", "MiB"}
+// printFaults prints the table of faults, and the gateways' resources before and after.
+func (s *stand) printFaults(out io.Writer, before, after []footprint.Reading) {
+	head := []string{"fault", "s", "admitted", "denied", "error", "unanswered", "away", "first good, s", "all good, s", "goroutines", "files", "MiB"}
 	rows := [][]string{head, append([]string{"before", "", "", "", "", "", "", "", ""}, footprint.Cells(before)...)}
 	for _, l := range s.lines {
 		row := []string{l.fault, seconds(l.lasted)}
-		for _, said := range []checker.Said{checker.Admitted, checker.Denied, checker.Error, checker.Unanswered, checker.Away} {
+		for _, said := range []checker.Outcome{checker.Admitted, checker.Denied, checker.Error, checker.Unanswered, checker.Away} {
 			row = append(row, fmt.Sprint(l.counts[said]))
 		}
 		rows = append(rows, append(append(row, seconds(l.first), seconds(l.all)), footprint.Cells(l.after)...))

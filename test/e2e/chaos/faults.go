@@ -24,17 +24,17 @@ type fault struct {
 	// least, to have its effect.
 	brief bool
 	least time.Duration
-	// shows is what somebody must have been told meanwhile, or else it had no effect.
-	shows checker.Said
+	// shows is an outcome that must occur meanwhile, or else the fault had no effect.
+	shows checker.Outcome
 	// clock: the gateways need one that can be set.
 	clock bool
 }
 
-// faultDisk is the one in which lines may be lost that nobody was told of.
+// faultDisk is the fault in which lines may be lost without an answer.
 const faultDisk = "disk"
 
-// webhookSeconds is how long the API server waits for a gateway, by the policies, and outlasts
-// what is longer.
+// webhookSeconds is how long the API server waits for a gateway, by the policies, and
+// outlasts is longer than that.
 const webhookSeconds, outlasts = 5, 7 * time.Second
 
 // forgets is longer than Secrets and service accounts are remembered without an API server
@@ -45,7 +45,7 @@ const forgets = 40 * time.Second
 // of 10 s, and an API server that comes back slowly on a machine that is busy.
 const within = 45 * time.Second
 
-// What may be told while something fails.
+// The allowances of faults.
 var (
 	nothing     = checker.Allowance{}
 	noAnswer    = checker.Allowance{Unanswered: true}
@@ -87,7 +87,7 @@ func faults() []fault {
 		{name: "certificate", allows: nothing, begin: expired, brief: true},
 		{name: "policies", allows: nothing, begin: storm, brief: true},
 		{name: "namespaces", allows: nothing, begin: thousand, brief: true},
-		{name: "night", allows: checker.Allowance{NewError: true, Unanswered: true}, begin: night, brief: true},
+		{name: "outage", allows: checker.Allowance{NewError: true, Unanswered: true}, begin: outage, brief: true},
 	}
 }
 
@@ -118,7 +118,7 @@ func chosen(names []string) ([]fault, error) {
 // rush is how many pods are wanted at once when a gateway is killed, so that it is at work.
 const rush = 60
 
-// kill ends a gateway at once, in the midst of a rush, and starts it again with what it left.
+// kill ends a gateway at once, in the midst of a rush, and starts it again with its folder.
 func kill(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	r, err := s.busier(ctx)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *stand) killed(ctx context.Context, some ...*replica) (func(context.Cont
 	}, nil
 }
 
-// stop has a gateway stand still: its connections stay, and nobody answers.
+// stop suspends a gateway: its connections stay, without answers.
 func stop(ctx context.Context, s *stand) (func(context.Context) error, error) {
 	r, err := s.busier(ctx)
 	if err != nil {
@@ -205,7 +205,7 @@ func step(by time.Duration) func(context.Context, *stand) (func(context.Context)
 	}
 }
 
-// Whom lines lead to.
+// The lines to the other servers.
 func registry(s *stand) *line.Line  { return s.ports[0].Line }
 func redis(s *stand) *line.Line     { return s.toRedis }
 func apiServer(s *stand) *line.Line { return s.toPlane }
@@ -221,7 +221,7 @@ func weather(of func(*stand) *line.Line, w line.Weather) func(context.Context, *
 	}
 }
 
-// down ends the API server; etcd keeps what it stored.
+// down ends the API server; etcd keeps its data.
 func down(_ context.Context, s *stand) (func(context.Context) error, error) {
 	s.plane.KillAPIServer()
 	return func(ctx context.Context) error { return s.plane.StartAPIServer(ctx) }, nil

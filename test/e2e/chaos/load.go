@@ -98,8 +98,8 @@ func (s *stand) want(ctx context.Context, namespace string, image port.Image, by
 	s.record.Begin(&a)
 	status, text := s.create(ctx, &a)
 	a.End = time.Now()
-	a.Said, a.Codes = checker.Read(status, text)
-	if a.Said == checker.Admitted {
+	a.Outcome, a.Codes = checker.Read(status, text)
+	if a.Outcome == checker.Admitted {
 		var made core.Pod
 		if err := json.Unmarshal([]byte(text), &made); err == nil && len(made.Spec.Containers) == 1 {
 			a.Ran = made.Spec.Containers[0].Image
@@ -108,16 +108,16 @@ func (s *stand) want(ctx context.Context, namespace string, image port.Image, by
 		a.Text = text
 	}
 	s.record.Add(a)
-	if a.Said == checker.Admitted && a.Truth == checker.Signed { // what is wrong stays, to be looked at
+	if a.Outcome == checker.Admitted && a.Truth == checker.Signed { // a wrong pod stays, to be inspected
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		now := new(int64)
-		_ = s.client.CoreV1().Pods(namespace).Delete(ctx, a.Pod, meta.DeleteOptions{GracePeriodSeconds: now}) // what is left does no harm
+		_ = s.client.CoreV1().Pods(namespace).Delete(ctx, a.Pod, meta.DeleteOptions{GracePeriodSeconds: now}) // a pod that is left does no harm
 	}
 	return a
 }
 
-// create returns what the API server said; status 0: nothing.
+// create returns the API server's answer; status 0: none.
 func (s *stand) create(ctx context.Context, a *checker.Answer) (status int, text string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

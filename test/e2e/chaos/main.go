@@ -9,7 +9,7 @@
 // server with what should have been decided, and in the end both decision logs with both.
 //
 // With -soak nothing fails: the same load goes on for that time, and the gateways' memory,
-// goroutines and file descriptors must stay what they are.
+// goroutines and file descriptors must not grow.
 //
 // All of it shares this machine's cores.
 package main
@@ -58,7 +58,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.hold, "hold", 6*time.Second, "how long a fault lasts that has no length of its own")
 	flags.DurationVar(&s.most, "most", 20*time.Minute, "the most that all faults may take together")
 	flags.DurationVar(&s.soak, "soak", 0, "no faults: steady load for so long, in which nothing may grow")
-	flags.StringVar(&s.heaps, "heaps", "", "folder that a soak writes heap profiles of the gateways to, at the beginning and at the end of what is judged")
+	flags.StringVar(&s.heaps, "heaps", "", "folder that a soak writes heap profiles of the gateways to, at the beginning and at the end of the judged time")
 	flags.StringVar(&s.program, "program", "", "the gateway's program; built from this checkout unless set")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -107,7 +107,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, os.RemoveAll(folder))
 }
 
-// progress tells who waits what is at work.
+// progress prints the current step.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }

@@ -23,14 +23,14 @@ const calm, look = 2 * time.Second, 100 * time.Millisecond
 type outcome struct {
 	fault  string
 	lasted time.Duration
-	counts map[checker.Said]int
+	counts map[checker.Outcome]int
 	// first is when the first signed pod came in after the fault's end, and all when the last
 	// answer came that was not as it should be; counted from the end.
 	first, all time.Duration
 	after      []footprint.Reading
 }
 
-// chaos plays the faults and says what came of it.
+// chaos plays the faults and prints the results.
 func (s *stand) chaos(ctx context.Context, out io.Writer) error {
 	chosen, err := chosen(s.settings.faults)
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *stand) chaos(ctx context.Context, out io.Writer) error {
 		after, err = s.settled(ctx, before)
 		return err
 	})
-	s.tell(out, before, after)
-	return errors.Join(err, s.conclude(ctx, out)) // what is wrong is worse than what does not come back
+	s.printFaults(out, before, after)
+	return errors.Join(err, s.conclude(ctx, out)) // a finding is worse than a fault that does not end
 }
 
 // underLoad does something while pods are wanted, once all is well.
@@ -94,7 +94,7 @@ func (s *stand) play(ctx context.Context, f fault) error {
 	}
 	line.counts = s.count(w)
 	if shows := cmp.Or(f.shows, checker.Denied); line.counts[shows] == 0 {
-		err = errors.Join(err, fmt.Errorf("it shows nothing: nobody was told %q", shows))
+		err = errors.Join(err, fmt.Errorf("it has no effect: no answer is %q", shows))
 	}
 	s.windows, s.lines = append(s.windows, w), append(s.lines, line)
 	return err
@@ -112,20 +112,20 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// count counts the answers to what was wanted in a window.
-func (s *stand) count(w checker.Window) map[checker.Said]int {
-	counts := map[checker.Said]int{}
+// count counts the answers to the requests of a window.
+func (s *stand) count(w checker.Window) map[checker.Outcome]int {
+	counts := map[checker.Outcome]int{}
 	for _, a := range s.record.All() {
 		if !a.Start.Before(w.Start) && !a.Start.After(w.Calm) {
-			counts[a.Said]++
+			counts[a.Outcome]++
 		}
 	}
 	return counts
 }
 
-// settle waits until all answers to what was wanted since a moment are as they should be, for
-// some time. It returns how long after that moment the first signed pod came in, and how long
-// the last answer came that was not as it should be.
+// settle waits until all answers to requests since a moment are as expected, for some time.
+// It returns how long after that moment the first signed pod was admitted, and how long the
+// last unexpected answer came.
 func (s *stand) settle(ctx context.Context, since time.Time) (first, all time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("all is not as it was after %s", within))
 	defer cancel()
@@ -135,7 +135,7 @@ func (s *stand) settle(ctx context.Context, since time.Time) (first, all time.Du
 			return state.First.Sub(since), state.LastBad.Sub(since), nil
 		}
 		if waited := wait(ctx, look); waited != nil {
-			said := "nobody answered"
+			said := "no answer"
 			if state.Bad != nil {
 				said = state.Bad.String()
 			}
@@ -151,7 +151,7 @@ func (s *stand) conclude(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if len(findings) == 0 {
-		fmt.Fprintln(out, "Nothing wrong was let in, nothing wrong was said, and nothing that was recorded is lost.")
+		fmt.Fprintln(out, "No wrong admission, no wrong answer and no lost record.")
 		return nil
 	}
 	checker.Sort(findings)

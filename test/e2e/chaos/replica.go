@@ -26,7 +26,7 @@ type replica struct {
 
 func (r *replica) now() *gateway.Gateway { return r.running.Load() }
 
-// start runs it, with what the one before left.
+// start runs it, with the folder of the one before.
 func (r *replica) start(ctx context.Context) error {
 	g, err := gateway.Start(ctx, r.options)
 	if err == nil {
@@ -107,7 +107,7 @@ func (s *stand) busier(ctx context.Context) (*replica, error) {
 	return s.replicas[1], nil
 }
 
-// readings are what the gateways hold now.
+// readings are the gateways' resources now.
 func (s *stand) readings(ctx context.Context) ([]footprint.Reading, error) {
 	all := make([]footprint.Reading, replicas)
 	for i, r := range s.replicas {
@@ -120,7 +120,7 @@ func (s *stand) readings(ctx context.Context) ([]footprint.Reading, error) {
 	return all, nil
 }
 
-// settled waits until gateways hold about what they held before, while the load goes on.
+// settled waits until gateways use about as much as before, while the load goes on.
 func (s *stand) settled(ctx context.Context, before []footprint.Reading) (after []footprint.Reading, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -18,7 +18,7 @@ const (
 	leastSoak = 8 * time.Minute
 )
 
-// soak wants pods for a long time, and judges what the gateways hold.
+// soak creates pods for a long time, and judges the gateways' resources.
 func (s *stand) soak(ctx context.Context, out io.Writer) error {
 	var series [][]footprint.At
 	err := s.underLoad(ctx, func(ctx context.Context) (err error) {
@@ -42,7 +42,7 @@ func (s *stand) soak(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// read reads what the gateways hold for as long as the soak lasts.
+// read reads the gateways' resources for as long as the soak lasts.
 func (s *stand) read(ctx context.Context) ([][]footprint.At, error) {
 	series := make([][]footprint.At, replicas)
 	began := time.Now()

@@ -35,8 +35,8 @@ const replicas, registries, simulated = 2, 2, 3
 const openTimeout = time.Minute
 
 // soakRing is how many images take turns as new ones in each registry in a soak, and soakFact
-// how long it is known what was proved: shorter than the ring takes to come round, so that
-// each image is proved again and memory has a size to stay at.
+// how long facts are cached: shorter than the ring takes to come round, so that each image is
+// verified again and memory has a size to stay at.
 const soakRing, soakFact = 40, "20s"
 
 // stand is all that runs.
@@ -51,7 +51,7 @@ type stand struct {
 	toRedis  *line.Line
 	ports    [registries]*port.Port
 	front    *balancer.Balancer
-	toFront  *line.Line // what the API server has for the gateways
+	toFront  *line.Line // the gateways' address for the API server
 	replicas [replicas]*replica
 	client   *kubernetes.Clientset
 	dynamic  dynamic.Interface
@@ -70,8 +70,8 @@ func (s *stand) close() {
 	}
 }
 
-// build starts everything, and returns when the gateways decide. It returns what it has
-// started with an error too.
+// build starts everything, and returns when the gateways decide. With an error, too, it
+// returns the started parts.
 func build(ctx context.Context, folder string, settings settings) (*stand, error) {
 	s := &stand{settings: settings, folder: folder}
 	for _, step := range []func(context.Context) error{
@@ -185,9 +185,9 @@ func (s *stand) openCluster(ctx context.Context) error {
 	return s.plane.ApplyYAML(ctx, string(definitions))
 }
 
-// openOwners makes a controller for each image in each namespace, of which the pods of a soak
-// are: what is known of workloads has a size to stay at then, as in a cluster. It is of a kind
-// that nobody looks after here.
+// openOwners makes a controller for each image in each namespace as the owner of a soak's
+// pods: the cache of workloads has a size to stay at then, as in a cluster. No controller
+// here manages its kind.
 func (s *stand) openOwners(ctx context.Context) error {
 	s.owners = map[string]meta.OwnerReference{}
 	if s.settings.soak == 0 {
@@ -285,11 +285,11 @@ func (s *stand) openReplicas(ctx context.Context) error {
 func (s *stand) decides(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	defer s.record.Forget() // what was let in before is no fault
+	defer s.record.Forget() // admissions before the policies are no findings
 	for _, p := range s.ports {
 		if err := process.Eventually(ctx, func(ctx context.Context) error {
 			for _, truth := range []checker.Truth{checker.Unsigned, checker.Signed} {
-				for n := range port.Known { // so that what is called known is
+				for n := range port.Known { // so that known images are cached
 					if a := s.want(ctx, prefix+"0", p.Image(truth, n), false); !a.IsGood() {
 						return errors.New(a.String())
 					}

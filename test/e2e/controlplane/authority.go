@@ -20,8 +20,8 @@ const life = 24 * time.Hour
 // Pair is a certificate with its key, PEM encoded.
 type Pair struct{ Certificate, Key []byte }
 
-// Authority issues certificates: those of one control plane, and those by which
-// an API server tells webhooks who it is.
+// Authority issues certificates: those of one control plane, and client certificates of API
+// servers for webhooks.
 type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer

@@ -1,9 +1,8 @@
-// Package controlplane answers: what does a real Kubernetes API server say?
+// Package controlplane runs a real Kubernetes API server.
 //
-// It runs etcd and kube-apiserver, and kube-controller-manager when asked, on
-// loopback, with certificates of its own and role-based access control. There
-// are no nodes and no scheduler: what is created is admitted, stored and
-// watched, and runs nowhere.
+// It runs etcd and kube-apiserver, and kube-controller-manager when asked, on loopback, with
+// certificates of its own and role-based access control. There are no nodes and no scheduler:
+// objects are admitted, stored and watched, and no pod runs.
 package controlplane
 
 import (
@@ -226,8 +225,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context, flags ...string) erro
 	return c.server.Await(ctx, func(ctx context.Context) error { return process.Answers(ctx, client, c.admin.Host+"/readyz") })
 }
 
-// StopAPIServer asks the API server to end, and returns when it has; etcd keeps
-// what it stored.
+// StopAPIServer asks the API server to end, and returns when it has; etcd keeps its data.
 func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()

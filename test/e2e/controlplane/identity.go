@@ -15,12 +15,12 @@ import (
 // tokenSeconds is how long a service account's token is good for.
 const tokenSeconds = 6 * 3600
 
-// Admin returns a configuration that may do everything. Its clients wait for
-// nobody: they have no limit on requests a second.
+// Admin returns a configuration that may do everything. Its clients have no limit on requests
+// a second.
 func (c *ControlPlane) Admin() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// User returns a configuration for a user with groups, by client certificate.
-// What it may do is what roles say.
+// User returns a configuration for a user with groups, by client certificate. Roles grant its
+// permissions.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
 	pair, err := c.authority.Client(name, groups...)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *ControlPlane) Token(ctx context.Context, namespace, name string, audien
 func (c *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
 		Host: "https://" + c.address, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: c.authority.pem},
-		// Whoever wants the warnings sets a handler: printed, they bury why a test failed.
+		// A test that needs the warnings sets a handler: printed, they bury a failure.
 		WarningHandler: rest.NoWarnings{},
 	}
 }

@@ -25,13 +25,13 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/process"
 )
 
-// fieldManager is who applies.
+// fieldManager is the field manager of applied manifests.
 const fieldManager = "e2e"
 
 // servedTimeout is how long a new kind may take until it is served.
 const servedTimeout = 30 * time.Second
 
-// yamlBuffer is how many bytes the decoder looks at to tell YAML from JSON.
+// yamlBuffer is how many bytes the decoder reads to distinguish YAML from JSON.
 const yamlBuffer = 4 << 10
 
 // ReadManifests returns the objects of all .yaml files under a folder, in the

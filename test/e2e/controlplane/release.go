@@ -31,15 +31,15 @@ func (c *ControlPlane) AllowTokenReview(ctx context.Context) error {
 }
 
 // Install applies the manifest of the release, and the definitions, but for its pods, which
-// nothing here would run, and returns the identity of the gateway: its service
-// account, which may do what the manifests say and no more.
+// nothing here would run, and returns the identity of the gateway: its service account, with
+// the permissions of the manifests and no more.
 func (c *ControlPlane) Install(ctx context.Context) (*rest.Config, error) {
 	checkout, err := peers.Checkout()
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	// The definitions of reports are for whoever tests reports.
+	// The definitions of reports are for tests of reports.
 	files, err := filepath.Glob(filepath.Join(checkout, "deploy", "crds", "*.yaml"))
 	if err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 package gateway
 
-// Configuration is what tests set of quaymaster's configuration file; what is
-// left out has its default. The file is read strictly, so a field that is no
-// longer there fails every test.
+// Configuration has the fields of quaymaster's configuration file that tests set; the others
+// have their defaults. The file is read strictly, so a field that is no longer there fails
+// every test.
 type Configuration struct {
 	// Mode is enforce, which is the default, or shadow.
 	Mode       string `json:"mode,omitempty"`
@@ -78,7 +78,7 @@ type Configuration struct {
 	} `json:"log,omitzero"`
 }
 
-// Reports says which reports are written.
+// Reports selects the reports that are written.
 type Reports struct {
 	APIs        *[]string `json:"apis,omitempty"`
 	GroupBy     string    `json:"groupBy,omitempty"`
@@ -87,7 +87,7 @@ type Reports struct {
 	MaxResults  int       `json:"maxResults,omitempty"`
 }
 
-// Scan says how what runs already is looked at.
+// Scan configures the scan of running workloads.
 type Scan struct {
 	Disabled bool    `json:"disabled,omitempty"`
 	Interval string  `json:"interval,omitempty"`
@@ -95,7 +95,7 @@ type Scan struct {
 	Follow   *bool   `json:"follow,omitempty"`
 }
 
-// Listen says where the gateway listens; Start chooses what is empty.
+// Listen has the gateway's addresses; Start chooses the empty ones.
 type Listen struct {
 	// Address of the TLS endpoints.
 	Address string `json:"address,omitempty"`
@@ -116,7 +116,7 @@ type Endpoints struct {
 	API          API  `json:"api,omitzero"`
 }
 
-// API says who may ask at /api/v1/verify.
+// API lists the accounts that may call /api/v1/verify.
 type API struct {
 	Tokens      string   `json:"tokens,omitempty"`
 	TokenReview bool     `json:"tokenReview,omitempty"`
@@ -125,7 +125,7 @@ type API struct {
 	Groups      []string `json:"groups,omitempty"`
 }
 
-// Webhooks says how the API server is told to ask.
+// Webhooks configures the registered webhooks.
 type Webhooks struct {
 	Disabled bool `json:"disabled,omitempty"`
 	// URL that the API server calls; Start makes it from the address, unless there is a
@@ -140,7 +140,7 @@ type Webhooks struct {
 	MutateControllers []string `json:"mutateControllers,omitempty"`
 }
 
-// Certificate says which certificate is served.
+// Certificate selects the served certificate.
 type Certificate struct {
 	Secret          string   `json:"secret,omitempty"`
 	CertificateFile string   `json:"certificateFile,omitempty"`
@@ -149,7 +149,7 @@ type Certificate struct {
 	Names           []string `json:"names,omitempty"`
 }
 
-// Host says how a registry is reached.
+// Host configures the connection to a registry.
 type Host struct {
 	PlainHTTP bool   `json:"plainHTTP,omitempty"`
 	CAFile    string `json:"caFile,omitempty"`
@@ -165,7 +165,7 @@ type Ages struct {
 	Stale  string `json:"stale,omitempty"`
 }
 
-// PlainHTTP says that registries are asked without TLS.
+// PlainHTTP sets registries to plain HTTP.
 func (c *Configuration) PlainHTTP(hosts ...string) {
 	if c.Registries.Hosts == nil {
 		c.Registries.Hosts = map[string]Host{}

@@ -1,8 +1,7 @@
-// Package gateway answers: what does quaymaster serve do, run as its users run
-// it?
+// Package gateway runs quaymaster serve as its users run it.
 //
-// It writes a configuration file, runs the real binary with an environment of
-// its own, and reads what the binary tells: readiness, metrics and log.
+// It writes a configuration file, runs the real binary with an environment of its own, and
+// reads its readiness, metrics and log.
 package gateway
 
 import (
@@ -32,8 +31,8 @@ const readyTimeout = time.Minute
 // maxLine bounds one line of the metrics, in bytes.
 const maxLine = 1 << 20
 
-// noProxy is a proxy that nobody runs: loopback needs none, and whoever wants
-// more fails at once.
+// noProxy is a proxy that does not run: loopback needs none, and other connections fail at
+// once.
 const noProxy = "http://127.0.0.1:1"
 
 // Options of a gateway. Program and Folder are required.
@@ -56,8 +55,8 @@ type Gateway struct {
 	client        *http.Client
 }
 
-// Start runs a gateway and does not wait for anything; see Ready. Whoever
-// starts it calls Kill in the end.
+// Start runs a gateway and does not wait for anything; see Ready. The caller calls Kill in
+// the end.
 func Start(ctx context.Context, o Options) (*Gateway, error) {
 	c := o.Configuration
 	for _, address := range []*string{&c.Listen.Address, &c.Listen.Plain} {
@@ -102,7 +101,7 @@ func (c Configuration) write(file string) error {
 	return os.WriteFile(file, content, 0o600)
 }
 
-// Ready waits until the gateway says that it is ready.
+// Ready waits until the gateway reports that it is ready.
 func (g *Gateway) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("not ready after %s", readyTimeout))
 	defer cancel()
@@ -114,7 +113,7 @@ func (g *Gateway) IsReady(ctx context.Context) error {
 	return process.Answers(ctx, g.client, "http://"+g.Configuration.Listen.Plain+"/readyz")
 }
 
-// Terminate sends SIGTERM and does not wait; Done tells when it has ended.
+// Terminate sends SIGTERM and does not wait; Done is closed when it has ended.
 func (g *Gateway) Terminate() error { return g.Signal(syscall.SIGTERM) }
 
 // Lines returns the log's records, oldest first. Lines that are no JSON are an
@@ -142,7 +141,7 @@ type Sample struct {
 	Value  float64
 }
 
-// Metrics reads what /metrics says now.
+// Metrics reads the current /metrics.
 func (g *Gateway) Metrics(ctx context.Context) ([]Sample, error) {
 	samples, err := g.metrics(ctx)
 	if err != nil {

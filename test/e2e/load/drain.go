@@ -22,7 +22,7 @@ type drain struct {
 	pods []core.Pod
 }
 
-// fill makes Deployments whose pods run, before there is a gateway.
+// fill makes Deployments with running pods, before there is a gateway.
 func (s *stand) fill(ctx context.Context) (*drain, error) {
 	names, err := s.yard.signed("drain", drained, false)
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *drain) run(ctx context.Context, say *verdicts) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(say.out, "\ndrain: %d pods of %d images that nobody had proved, evicted at once: all run again after %.1f s\n"+
+	fmt.Fprintf(say.out, "\ndrain: %d pods of %d uncached images, evicted at once: all run again after %.1f s\n"+
 		"CPU: %.2f s of the replicas, %.2f s of the API server; peak memory of a replica: %d MiB\n",
 		d.settings.pods, drained, took.Seconds(), spent.Seconds(), server.Seconds(), peak>>20)
 	say.say(lateNow == late && len(failures) == 0, "%d requests timed out, %d pods could not be created at first %s", lateNow-late, len(failures), strings.Join(failures[:min(1, len(failures))], ""))
@@ -127,7 +127,7 @@ func (d *drain) late(ctx context.Context) (sum int, err error) {
 	return sum, nil
 }
 
-// failures are what the controllers say about pods that they could not create.
+// failures are the controllers' events about pods that they could not create.
 func (d *drain) failures(ctx context.Context) (said []string, err error) {
 	list, err := d.client.CoreV1().Events(drainNamespace).List(ctx, meta.ListOptions{FieldSelector: "reason=FailedCreate"})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// verdicts says which targets are met, and counts those that are not.
+// verdicts prints which targets are met, and counts those that are not.
 type verdicts struct {
 	out    io.Writer
 	missed int

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -14,7 +14,7 @@ import (
 // that are drained.
 const images, oneIn, keylessIn, drained = 500, 20, 3, 60
 
-// Who signs without a key, and what is attested.
+// The keyless identity, and the type of attestations.
 const (
 	workflow  = "https://github.com/shop/shop/.github/workflows/release.yaml@refs/heads/main"
 	issuer    = "https://token.actions.githubusercontent.com"
@@ -22,7 +22,7 @@ const (
 	buildType = "https://ci.example/release"
 )
 
-// policy wants what is in keyless/ signed by the workflow, and its attestation.
+// policy requires images in keyless/ to be signed by the workflow, with its attestation.
 const policy = `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: load-keyless}
@@ -47,8 +47,8 @@ spec:
 
 // policies of the gateway, for namespaces.
 func (s *stand) policies(namespaces ...string) (string, error) {
-	host := s.harbour.Registry.Host()
-	byKey, err := s.harbour.YAML(harbour.Policy{
+	host := s.env.Registry.Host()
+	byKey, err := s.env.YAML(env.Policy{
 		Name: "load-key", Namespaces: namespaces, Images: []string{host + "/key/*", host + "/bare/*"},
 	})
 	if err != nil {
@@ -59,11 +59,11 @@ func (s *stand) policies(namespaces ...string) (string, error) {
 
 // yard makes images.
 type yard struct {
-	*harbour.Harbour
+	*env.Env
 	workflow *verifytest.Signer
 }
 
-func openYard(h *harbour.Harbour) (*yard, error) {
+func openYard(h *env.Env) (*yard, error) {
 	signer, err := h.Sigstore.Keyless(verifytest.Identity{URI: workflow, Issuer: issuer})
 	return &yard{h, signer}, err
 }

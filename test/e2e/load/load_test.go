@@ -13,7 +13,7 @@ func TestStages(t *testing.T) {
 		after        time.Duration
 		users, index int
 	}{
-		{"at the start nobody is there", 0, 0, 0},
+		{"at the start there is no user", 0, 0, 0},
 		{"half of the way", 5 * time.Second, 5, 0},
 		{"the first moment of a stage is the last of the one before", 10 * time.Second, 10, 1},
 		{"held", 14 * time.Second, 10, 1},
@@ -59,7 +59,7 @@ func TestQuantile(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	if s, err := parse(nil); err != nil || len(s.scenarios) != 3 {
-		t.Errorf("nothing said: %+v, %v", s, err)
+		t.Errorf("no arguments: %+v, %v", s, err)
 	}
 	for _, row := range []struct{ reason, argument, word string }{
 		{"a scenario that is none", "-scenarios=ramp,storm", `"storm"`},

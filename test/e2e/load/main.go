@@ -5,8 +5,8 @@
 // the gateway behind what a Service is, with reports and a decision log, and a registry that
 // takes 20 ms for an answer. Nodes are simulated, as kwok does. Three scenarios:
 //
-//   - drain: 500 pods of 60 images are evicted at once, and nobody has proved the images yet
-//   - ramp: users who come, stay, rush in and leave; each creates pods and Deployments
+//   - drain: 500 pods of 60 images are evicted at once, and the images are not cached yet
+//   - ramp: users that come, stay, rush in and leave; each creates pods and Deployments
 //   - steady: pods at a fixed rate, through a pair of webhooks that allow everything and
 //     through the gateway in turns, one in twenty images seen for the first time
 //
@@ -125,13 +125,13 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// play runs the scenarios in the order that they need: what is drained was there before the
-// gateway was.
+// play runs the scenarios in the order that they need: the pods to drain are created before
+// the gateway starts.
 func (s *stand) play(ctx context.Context, out io.Writer) (missed int, err error) {
 	say := &verdicts{out: out}
 	var d *drain
 	if s.settings.scenarios[draining] {
-		progress("making what is drained")
+		progress("making the pods to drain")
 		d, err = s.fill(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", draining, err)
@@ -160,5 +160,5 @@ func (s *stand) play(ctx context.Context, out io.Writer) (missed int, err error)
 	return say.missed, nil
 }
 
-// progress tells who waits what is at work.
+// progress prints the current step.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

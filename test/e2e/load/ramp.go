@@ -16,9 +16,9 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/nodes"
 )
 
-// rampImages are used; a user begins once in pace; one in unsignedIn of what it does is refused,
-// and one a Deployment of so many pods, which has deployTimeout to be available. look is how
-// often users ask whether they are wanted.
+// rampImages are used; a user acts once in pace; one in unsignedIn of its requests is
+// refused, and one a Deployment of so many pods, which has deployTimeout to be available.
+// look is how often users check the number of users.
 const (
 	rampImages    = 100
 	pace          = time.Second
@@ -91,14 +91,14 @@ func (s *stand) ramp(ctx context.Context, say *verdicts) error {
 	if err != nil {
 		return err
 	}
-	c.tell(say, counted-denials)
+	c.printTable(say, counted-denials)
 	fmt.Fprintf(say.out, "CPU: %.2f s of the replicas, %.2f s of the API server; peak memory of a replica: %d MiB\n", spent.Seconds(), server.Seconds(), peak>>20)
 	return s.clear(ctx, rampNamespace)
 }
 
-// tell prints the table and compares the counts.
-func (c *crowd) tell(say *verdicts, denials int) {
-	fmt.Fprintf(say.out, "\nramp: users who begin something once a second: a pod, an unsigned pod (one in %d), a Deployment of %d pods (one in %d)\n", unsignedIn, deployed, unsignedIn)
+// printTable prints the table and compares the counts.
+func (c *crowd) printTable(say *verdicts, denials int) {
+	fmt.Fprintf(say.out, "\nramp: users that create an object once a second: a pod, an unsigned pod (one in %d), a Deployment of %d pods (one in %d)\n", unsignedIn, deployed, unsignedIn)
 	lines := [][]string{append(latencyHead("stage"), "users", "refused", "p99", "available", "p99", "errors")}
 	var refused, wanted int
 	var failures []error
@@ -118,7 +118,7 @@ func (c *crowd) tell(say *verdicts, denials int) {
 	say.say(len(failures) == 0, "%d errors%s", len(failures), said)
 }
 
-// live is a user, who is there while there are more users than its number.
+// live is a user, which acts while there are more users than its number.
 func (c *crowd) live(ctx context.Context, number int) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -189,7 +189,7 @@ func (c *crowd) deploy(ctx context.Context, image string) error {
 	return errors.Join(err, deployments.Delete(ctx, name, meta.DeleteOptions{PropagationPolicy: &background}))
 }
 
-// makeDeployment makes one whose pods run on simulated nodes.
+// makeDeployment makes one with pods on simulated nodes.
 func (s *stand) makeDeployment(ctx context.Context, namespace, name, image string, count int32) error {
 	labels := map[string]string{"app": strings.ToLower(name)}
 	_, err := s.client.AppsV1().Deployments(namespace).Create(ctx, &apps.Deployment{

@@ -15,10 +15,10 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// patience is the time between two looks at what is awaited, so that looking is no load.
+// patience is the time between two polls, so that polling is no load.
 const patience = 100 * time.Millisecond
 
-// refusal is the gateway's no to what is not signed, and no failure.
+// refusal is the gateway's denial of an unsigned image, and no failure.
 type refusal struct{ said string }
 
 func (r *refusal) Error() string { return r.said }
@@ -26,7 +26,7 @@ func (r *refusal) Error() string { return r.said }
 // errUnpinned: admission by the gateway is by digest.
 var errUnpinned = errors.New("the image came back without a digest")
 
-// encode returns a pod; an empty scheduler leaves it to nobody.
+// encode returns a pod; an empty scheduler leaves it pending.
 func encode(image, scheduler string) []byte {
 	if scheduler == "" {
 		scheduler = "nobody"

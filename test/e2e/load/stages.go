@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// stage is a part of a ramp: the number of users moves evenly to what it is at the end.
+// stage is a part of a ramp: the number of users moves evenly to its number at the end.
 type stage struct {
 	name  string
 	users int

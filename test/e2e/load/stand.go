@@ -16,8 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/balancer"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 	"github.com/quaymaster/quaymaster/test/e2e/nodes"
 	"github.com/quaymaster/quaymaster/test/e2e/pair"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
@@ -43,13 +43,13 @@ type stand struct {
 	settings settings
 	folder   string
 	plane    *controlplane.ControlPlane
-	harbour  *harbour.Harbour
+	env      *env.Env
 	yard     *yard
 	client   *kubernetes.Clientset
-	http     *http.Client // for what is measured
+	http     *http.Client // for measured requests
 	gateways []*gateway.Gateway
-	bare     string // an image that nobody signed
-	probe    string // one that is signed, of nobody else's
+	bare     string // an unsigned image
+	probe    string // a signed image of no other use
 	version  string
 	closers  []func()
 }
@@ -60,7 +60,7 @@ func (s *stand) close() {
 	}
 }
 
-// build starts everything but the gateway. It returns what it has started with an error too.
+// build starts everything but the gateway. With an error, too, it returns the started parts.
 func build(ctx context.Context, folder string, settings settings) (s *stand, err error) {
 	s = &stand{settings: settings, folder: folder}
 	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: true})
@@ -68,17 +68,17 @@ func build(ctx context.Context, folder string, settings settings) (s *stand, err
 		return s, err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	s.harbour, err = harbour.Open(registrytest.Options{Delay: settings.delay})
+	s.env, err = env.Open(registrytest.Options{Delay: settings.delay})
 	if err != nil {
 		return s, err
 	}
-	s.closers = append(s.closers, s.harbour.Close)
-	s.yard, err = openYard(s.harbour)
+	s.closers = append(s.closers, s.env.Close)
+	s.yard, err = openYard(s.env)
 	if err != nil {
 		return s, err
 	}
-	s.bare = s.harbour.Unsigned("bare/web", "1.0").Name
-	probe, err := s.harbour.Signed("key/probe", "1.0")
+	s.bare = s.env.Unsigned("bare/web", "1.0").Name
+	probe, err := s.env.Signed("key/probe", "1.0")
 	if err != nil {
 		return s, err
 	}
@@ -124,7 +124,7 @@ func (s *stand) openPair(ctx context.Context) error {
 	})
 }
 
-// openGateway starts the replicas and returns when they refuse what is not signed.
+// openGateway starts the replicas and returns when they refuse unsigned images.
 func (s *stand) openGateway(ctx context.Context) error {
 	identity, err := s.plane.Install(ctx)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *stand) openGateway(ctx context.Context) error {
 
 func (s *stand) startReplicas(ctx context.Context, program string, identity *rest.Config) error {
 	root := filepath.Join(s.folder, "trusted_root.json")
-	if err := os.WriteFile(root, s.harbour.Sigstore.TrustedRoot(), 0o600); err != nil {
+	if err := os.WriteFile(root, s.env.Sigstore.TrustedRoot(), 0o600); err != nil {
 		return err
 	}
 	configurations := make([]gateway.Configuration, replicas)
@@ -186,8 +186,8 @@ func (s *stand) startReplicas(ctx context.Context, program string, identity *res
 		}
 		c.Peers.Address = c.Listen.Address
 		c.Trust.TrustedRoot = root
-		c.Scan.Disabled = true // it would have proved what is drained
-		c.PlainHTTP(s.harbour.Registry.Host())
+		c.Scan.Disabled = true // it would have verified the images to drain
+		c.PlainHTTP(s.env.Registry.Host())
 		excluded := []string{"kube-system", pairNamespace}
 		c.Webhooks.ExcludedNamespaces = &excluded
 		backends = append(backends, balancer.Backend{Address: c.Listen.Address, Ready: "http://" + c.Listen.Plain + "/readyz"})

@@ -14,9 +14,9 @@ const (
 	mostCold  = 500 * time.Millisecond // cold p99
 )
 
-// proving is how many pods are created at once to have everything proved, and passes how often
-// each: twelve questions to one replica of three leave one in 130 images that it does not
-// know. What is asked of others all the same is counted.
+// proving is how many pods are created at once to have everything verified, and passes how
+// often each: twelve requests to one replica of three leave one in 130 images that it has not
+// cached. Its requests to the others all the same are counted.
 const proving, passes = 16, 6
 
 // settleTimeout bounds how long the reports of a phase may take: some 1,700 pods, at 100
@@ -63,7 +63,7 @@ func (s *stand) steady(ctx context.Context, say *verdicts) error {
 			return fmt.Errorf("prove the images: %w", err)
 		}
 	}
-	s.harbour.Registry.Reset()
+	s.env.Registry.Reset()
 	asked, err := s.count(ctx, "quaymaster_cache_lookups_total", "layer", "peers")
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (s *stand) steady(ctx context.Context, say *verdicts) error {
 		return err
 	}
 	fmt.Fprintf(say.out, "requests to the registry: %d; questions to other replicas: %d; peak memory of a replica: %d MiB\n",
-		len(s.harbour.Registry.Requests()), askedNow-asked, peak>>20)
+		len(s.env.Registry.Requests()), askedNow-asked, peak>>20)
 	judge(say, rounds)
 	return nil
 }
@@ -120,9 +120,9 @@ func judge(say *verdicts, rounds []phases) {
 	say.say(quantile(cold, 0.99) <= mostCold, "cold p99 is %s ms (of %d, so that below 100 it is the most), want at most %s", milliseconds(quantile(cold, 0.99)), len(cold), milliseconds(mostCold))
 }
 
-// round measures both, the one first and then the other, or the other way round. What is
-// measured was created once just before; a replica asks for a tag that only another one has
-// seen, or that it has not asked for within ages.tag.
+// round measures both, the one first and then the other, or the other way round. The measured
+// pods were created once just before; a replica resolves a tag that only another one has
+// seen, or that it has not resolved within ages.tag.
 func (s *stand) round(ctx context.Context, number int, warm, cold []string) (r phases, err error) {
 	n := int(float64(s.settings.rate) * s.settings.measure.Seconds())
 	turns := []string{pairNamespace, steadyNamespace}

@@ -1,9 +1,8 @@
-// Package nodes answers: what do a scheduler and the kubelets of many nodes ask of an API
-// server?
+// Package nodes simulates a scheduler and the kubelets of many nodes.
 //
-// It keeps Nodes with their Leases, binds pods to them in turn, says that they run and takes
-// them away when they are deleted, as kwok does for a whole cluster. No container runs. It
-// looks at the pods that name its scheduler, and at no others.
+// It keeps Nodes with their Leases, binds pods to them in turn, sets them to running and
+// takes them away when they are deleted, as kwok does for a whole cluster. No container runs.
+// It handles the pods that name its scheduler, and no others.
 package nodes
 
 import (
@@ -30,7 +29,7 @@ import (
 // Scheduler is what pods name in spec.schedulerName to be run here.
 const Scheduler = "simulated"
 
-// renewal is how often a kubelet renews its Lease, as kubelets do unless told otherwise.
+// renewal is how often a kubelet renews its Lease by default.
 const renewal = 10 * time.Second
 
 // leases is the namespace that kubelets keep their Leases in; every API server makes it.
@@ -191,7 +190,7 @@ func (n *Nodes) move(ctx context.Context, key string) error {
 	return nil
 }
 
-// running is a pod all of whose containers run.
+// running is a pod with all containers running.
 func running(pod *core.Pod) *core.Pod {
 	pod, now := pod.DeepCopy(), meta.Now()
 	pod.Status.Phase, pod.Status.StartTime = core.PodRunning, &now

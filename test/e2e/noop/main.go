@@ -1,12 +1,12 @@
-// Command noop is a pair of admission webhooks that allow everything: what the
-// least a webhook can do costs. It is written as anybody would write it, with
-// net/http, encoding/json and the types of k8s.io/api, and changes nothing.
+// Command noop is a pair of admission webhooks that allow everything, as the lower bound of a
+// webhook's cost. It is written in the usual way, with net/http, encoding/json and the types
+// of k8s.io/api, and changes nothing.
 //
 //	noop ADDRESS CERTIFICATE KEY [PATCH]
 //
-// With a JSON patch, it answers every mutation with that, without a look: what a
-// patch costs the API server, whoever makes it. It serves /mutate and /validate over
-// TLS, and the number of requests so far under /count.
+// With a JSON patch, it answers every mutation with that, without parsing the object: the API
+// server's cost of a patch, from any webhook. It serves /mutate and /validate over TLS, and
+// the number of requests so far under /count.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package pair answers: what is the least that a pair of admission webhooks costs?
+// Package pair measures the least cost of a pair of admission webhooks.
 //
 // It runs the program noop, which allows everything or answers with one patch, and has the
 // API server ask it about the pods of one namespace, when they are mutated and when they are
@@ -30,7 +30,7 @@ type Options struct {
 	Plane *controlplane.ControlPlane
 	// Folder holds the program, its certificate and its log.
 	Folder string
-	// Namespace whose pods it is asked about; it must exist.
+	// Namespace of its pods; it must exist.
 	Namespace string
 	// Patch answers every mutation; empty: none is made.
 	Patch string
@@ -43,8 +43,8 @@ type Pair struct {
 	client *http.Client
 }
 
-// Start runs a pair. The API server asks it a moment later: use Asked. Whoever starts it
-// calls Kill in the end.
+// Start runs a pair. The API server calls it a moment later: use Asked. The caller calls Kill
+// in the end.
 func Start(ctx context.Context, o Options) (*Pair, error) {
 	p, err := start(ctx, o)
 	if err != nil {
@@ -145,7 +145,7 @@ func build(ctx context.Context, folder string) (string, error) {
 	return program, nil
 }
 
-// register tells the API server to ask about the pods of one namespace.
+// register registers the webhooks for the pods of one namespace.
 func register(ctx context.Context, client *kubernetes.Clientset, url, namespace string, ca []byte) error {
 	rules := []registration.RuleWithOperations{{
 		Operations: []registration.OperationType{registration.Create, registration.Update},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the part of an answer that is read, in bytes.
 const maxAnswer = 64 << 10
 
 // Answers returns nil if a GET of the URL gives status 200, and otherwise what
@@ -34,12 +34,12 @@ func Answers(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Eventually calls check until it returns nil. When ctx ends first, the error
-// is what check said last.
+// Eventually calls check until it returns nil. When ctx ends first, the error is the last one
+// of check.
 func Eventually(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	var last error // but for what only says that time is up
+	var last error // except those that only report the end of ctx
 	for {
 		err := check(ctx)
 		if err == nil {
@@ -56,8 +56,8 @@ func Eventually(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// over says whether the time is up: what dials by a deadline fails at it, a moment before
-// the context says so.
+// over reports whether the time is up: a dial by a deadline fails at it, a moment before the
+// context does.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

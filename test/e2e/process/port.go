@@ -8,14 +8,13 @@ import (
 	"strconv"
 )
 
-// Ports for servers are taken from below the range that Linux gives to
-// outgoing connections, 32768 and up: a server that is stopped and started
-// again then finds its port free, and nobody who waits for it connects to
-// himself.
+// Ports for servers are taken from below the range that Linux gives to outgoing connections,
+// 32768 and up: a server that is stopped and started again then finds its port free, and no
+// waiting client connects to itself.
 const firstPort, lastPort, portTries = 20000, 32000, 100
 
-// FreeAddress returns an address of loopback that nobody listens at, and that nobody
-// else is given while this process lives.
+// FreeAddress returns an address of loopback without a listener, which is not returned again
+// while this process lives.
 func FreeAddress(ctx context.Context) (string, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(lastPort-firstPort)
@@ -31,15 +30,14 @@ func FreeAddress(ctx context.Context) (string, error) {
 	return "", errors.New("no free port on loopback")
 }
 
-// reserve keeps the port from others who look here for one, in this process and in
-// others, until this one ends: the UDP port of the same number stands for it, which no
-// server of the suite wants.
+// reserve keeps the port from other callers, in this process and in others, until this one
+// ends: it binds the UDP port of the same number, which no server of the suite needs.
 func reserve(ctx context.Context, port int) bool {
 	held, err := new(net.ListenConfig).ListenPacket(ctx, "udp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
 	}
-	go func() { // it is held by who waits at it, since nothing else refers to it
+	go func() { // the goroutine holds it, since nothing else refers to it
 		var nothing [1]byte
 		for {
 			if _, _, err := held.ReadFrom(nothing[:]); errors.Is(err, net.ErrClosed) {

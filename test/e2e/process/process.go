@@ -22,7 +22,7 @@ const pause = 20 * time.Millisecond
 // tail is how much of a log an error shows, in bytes.
 const tail = 4 << 10
 
-// Options says what to run. All but Path and Folder are optional.
+// Options describes the program to run. All but Path and Folder are optional.
 type Options struct {
 	// Name is how errors call it, and its log; the default is Path's base.
 	Name string
@@ -42,10 +42,10 @@ type Process struct {
 	log     string
 	command *exec.Cmd
 	done    chan struct{}
-	err     error // what it ended with; set before done is closed
+	err     error // of Wait; set before done is closed
 }
 
-// Start runs a program. Whoever starts it calls Kill in the end.
+// Start runs a program. The caller calls Kill in the end.
 func Start(o Options) (*Process, error) {
 	if o.Path == "" || o.Folder == "" {
 		return nil, errors.New("start a process: Path and Folder are required")
@@ -92,9 +92,8 @@ func (p *Process) Signal(signal os.Signal) error {
 	return nil
 }
 
-// Stop asks the process to end (SIGTERM) and waits until it has. When ctx ends
-// first it is killed, which is an error. Otherwise the error is what it ended
-// with.
+// Stop asks the process to end (SIGTERM) and waits until it has. When ctx ends first it is
+// killed, which is an error. Otherwise the error is that of its exit.
 func (p *Process) Stop(ctx context.Context) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -117,8 +116,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Await calls check until it returns nil. It gives up when ctx or the process
-// ends; the error says what check said last, and shows the end of the log.
+// Await calls check until it returns nil. It gives up when ctx or the process ends; the error
+// has the last one of check, and the end of the log.
 func (p *Process) Await(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -137,8 +136,8 @@ func (p *Process) Await(ctx context.Context, check func(context.Context) error) 
 	}
 }
 
-// Log returns what the process, and those before it in the same folder under
-// the same name, wrote to both outputs.
+// Log returns both outputs of the process, and of those before it in the same folder under
+// the same name.
 func (p *Process) Log() string {
 	log, err := os.ReadFile(p.log)
 	if err != nil {

@@ -72,7 +72,7 @@ func TestAwaitEndsWithTheProcess(t *testing.T) {
 	p := shell(t, `echo out of tea; exit 3`)
 	err := p.Await(soon(t), func(context.Context) error { return errors.New("not yet") })
 	if err == nil || !strings.Contains(err.Error(), "not yet") || !strings.Contains(err.Error(), "out of tea") {
-		t.Errorf("got %v, want what was awaited and what the process said", err)
+		t.Errorf("got %v, want the awaited condition and the process's output", err)
 	}
 	var exit *exec.ExitError
 	if !errors.As(p.Ended(), &exit) || exit.ExitCode() != 3 {

@@ -54,8 +54,8 @@ func (p *Process) RssAnon() (int64, error) {
 	return 0, fmt.Errorf("memory of %s: no RssAnon", p.name)
 }
 
-// Peak samples RssAnon from now on; the function that it returns ends that and
-// tells the most that was seen, in bytes.
+// Peak samples RssAnon from now on; the function that it returns ends that and returns the
+// maximum, in bytes.
 func (p *Process) Peak(ctx context.Context) func() int64 {
 	var most int64
 	stopped := make(chan struct{})

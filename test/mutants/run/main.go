@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	expression := flag.String("match", "", "only mutants whose names match this expression; nothing is compared then")
+	expression := flag.String("match", "", "only mutants with names that match this expression; nothing is compared then")
 	verbose := flag.Bool("v", false, "say of each mutant what became of it")
 	flag.Parse()
 	if err := run(context.Background(), *expression, *verbose, flag.Args()); err != nil {
@@ -65,7 +65,7 @@ func run(ctx context.Context, expression string, verbose bool, patterns []string
 	return nil
 }
 
-// try runs the mutants of one package, and tells how many differences there are.
+// try runs the mutants of one package, and returns the number of differences.
 func try(ctx context.Context, checkout, folder string, c mutants.Chosen, match *regexp.Regexp, log io.Writer) (int, error) {
 	start := time.Now()
 	list, err := mutants.ReadSurvivors(folder, c.Path)

@@ -26,7 +26,7 @@ import (
 func old() []string { return []string{"kubernetes-oldest", peers.Helm3} }
 
 // released begin the paths of modules that stay as a program was released with them: they
-// decide what it answers. Of the last three, two cannot be fetched from every proxy, and the
+// decide its answers. Of the last three, two cannot be fetched from every proxy, and the
 // newest version of one has other types.
 func released() []string {
 	return []string{
@@ -42,7 +42,7 @@ func main() {
 	defer stop()
 	if err := align(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "align:", err)
-		os.Exit(1) //nolint:forbidigo,gocritic // the exit status says it
+		os.Exit(1) //nolint:forbidigo,gocritic // the exit status reports it
 	}
 }
 
@@ -79,7 +79,7 @@ func align(ctx context.Context) error {
 	return nil
 }
 
-// raise gives a module what it requires too in the version that is given.
+// raise gives a module its requirements in the given version too.
 func raise(ctx context.Context, folder string, versions map[string]string) error {
 	required, err := requirements(filepath.Join(folder, "go.mod"))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package notary answers: who signs as the notation and oras commands do? It
+// Package notary answers: how do the notation and oras commands sign? It
 // signs with notation-go and attaches with oras-go.
 package notary
 
@@ -35,7 +35,7 @@ type Notary struct {
 	Root []byte
 }
 
-// New makes a notary whose certificates are good for a day.
+// New makes a notary with certificates that are valid for a day.
 func New(t testing.TB, name string) *Notary {
 	t.Helper()
 	now := time.Now()

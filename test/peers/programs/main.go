@@ -1,6 +1,6 @@
 // Command programs answers: are the programs there that the suites need?
 //
-// What is not, it builds, one after the other, so that no test waits for it within its time.
+// A missing one is built, one after the other, so that no test waits for it within its time.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	for _, name := range peers.Programs(peers.IsLong()) {
 		if _, err := peers.Build(ctx, name); err != nil {
 			fmt.Fprintln(os.Stderr, "programs:", err)
-			os.Exit(1) //nolint:forbidigo,gocritic // the exit status says it
+			os.Exit(1) //nolint:forbidigo,gocritic // the exit status reports it
 		}
 	}
 }

@@ -24,7 +24,7 @@ type Fulcio struct {
 	Chain []*x509.Certificate
 }
 
-// StartFulcio runs fulcio with a configuration (YAML: whom it believes) until the
+// StartFulcio runs fulcio with a configuration (YAML: its issuers) until the
 // test ends. Without a log its certificates carry no timestamp of one.
 func StartFulcio(t testing.TB, config string, log *CTLog) *Fulcio {
 	t.Helper()

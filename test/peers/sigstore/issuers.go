@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// audience is whom Sigstore's tokens are for.
+// audience is the audience of Sigstore's tokens.
 const audience = "sigstore"
 
-// Issuers are OpenID Connect issuers on one server, told apart by their paths,
+// Issuers are OpenID Connect issuers on one server, distinguished by their paths,
 // with one throw-away key: discovery, keys (JWKS) and tokens (JWT, RS256).
 type Issuers struct {
 	// URL and a path are an issuer.

@@ -16,10 +16,10 @@ import (
 )
 
 // Rekor is the part of a transparency log (Rekor's API, version 1) that cosign
-// asks: it records what was signed (entries of the types hashedrekord and dsse,
+// needs: it records signatures (entries of the types hashedrekord and dsse,
 // version 0.0.1) and proves so, with a promise and with an inclusion proof
-// (RFC 6962) under a signed checkpoint. It believes what it is told; whoever
-// verifies an entry compares it with the signature.
+// (RFC 6962) under a signed checkpoint. It does not check its input; a verifier
+// of an entry compares it with the signature.
 type Rekor struct {
 	URL string
 	key *ecdsa.PrivateKey

@@ -20,16 +20,16 @@ import (
 const startTimeout = time.Minute
 
 // start runs a server until it is stopped or the test ends, and returns when it
-// answers at the URL. One whose address is in use is started again, because the
+// answers at the URL. If its address is in use it is started again, because the
 // timestamp authority has a fixed port for its metrics. If the test fails it
-// shows what the server said.
+// shows the server's output.
 func start(t testing.TB, name, url string, args ...string) (stop func()) {
 	t.Helper()
 	program := peers.Get(t, name)
 	said := &output{}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s said:\n%s", name, said)
+			t.Logf("output of %s:\n%s", name, said)
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -83,7 +83,7 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// ask returns what a server of ours says, which has to be good.
+// ask returns the answer of a server of ours, which has to be good.
 func ask(t testing.TB, method, url, mediaType string, body []byte) []byte {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
@@ -118,7 +118,7 @@ func (o *output) String() string {
 	return o.buffer.String()
 }
 
-// freePorts returns loopback ports that nobody listens at.
+// freePorts returns loopback ports without a listener.
 func freePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var ports []string

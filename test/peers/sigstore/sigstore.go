@@ -1,8 +1,8 @@
 // Package sigstore answers: where is the Sigstore that a test signs with?
 //
-// Fulcio and the timestamp authority are the real programs. What they and
-// cosign ask beside them is of our own, on loopback, and speaks no more than
-// they ask for: OpenID Connect issuers, a certificate transparency log
+// Fulcio and the timestamp authority are the real programs. The other servers that they
+// and cosign need are of our own, on loopback, with no more than the necessary
+// requests: OpenID Connect issuers, a certificate transparency log
 // (RFC 6962) and a transparency log for signatures (Rekor's API, version 1).
 package sigstore
 

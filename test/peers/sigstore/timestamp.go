@@ -15,7 +15,7 @@ type TSA struct {
 	// Chain is its certificates, the root last.
 	Chain []*x509.Certificate
 	// Stop ends it before the test does. Its metrics have a fixed port, so there
-	// is one at a time on a machine, and whoever wants another waits.
+	// is one at a time on a machine, and the next one waits.
 	Stop func()
 }
 

@@ -30,7 +30,7 @@ import (
 // tooLong is one bit beyond the bound.
 const tooLong = limits.MaxRSA + 1
 
-// row is one measurement; it passes where nothing is said.
+// row is one measurement; it passes if no text is given.
 type row[T any] struct {
 	reason string
 	of     T
@@ -48,7 +48,7 @@ func play[T any](t *testing.T, measure func(T) error, rows []row[T]) {
 			case r.says != "" && err == nil:
 				t.Errorf("it passed, want %q", r.says)
 			case r.says != "" && !strings.Contains(err.Error(), r.says):
-				t.Errorf("it says %q, want %q in it", err, r.says)
+				t.Errorf("got %q, want %q in it", err, r.says)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func TestCertificate(t *testing.T) {
 		{"one bit more", certificate(tooLong).Raw, longKey},
 		{"the shortest key that an exponent is too great for", verifytest.Must(verifytest.CertificateOf(raised(4097, 1<<31-1))).Raw, "has the exponent 2147483647"},
 		{"the same of the usual exponent", certificate(4097).Raw, ""},
-		{"what is none, its reader refuses", bytes.Repeat([]byte("junk"), 1<<10), ""},
+		{"an invalid one, refused by its parser", bytes.Repeat([]byte("junk"), 1<<10), ""},
 		{"and so it does what follows one", append(certificate(tooLong).Raw, 0), ""},
 		{"none", nil, ""},
 	})
@@ -185,8 +185,8 @@ func certified(t *testing.T, name string, isCA bool, by *holder) *holder {
 	return made
 }
 
-// TestCertified: what the trusted ones have not certified, by name and key, is none of
-// theirs, nor is what that has certified.
+// TestCertified: a certificate that the trusted ones have not certified, by name and key, is
+// not theirs, and neither is one certified by it.
 func TestCertified(t *testing.T) {
 	root := certified(t, "root", true, nil)
 	tsa := certified(t, "tsa", true, root)
@@ -202,10 +202,10 @@ func TestCertified(t *testing.T) {
 		{"below the second that is trusted", []*holder{leaf}, []*holder{root, tsa}, []*holder{leaf}},
 		{"below one that is not there", []*holder{leaf}, []*holder{root}, nil},
 		{"below one of the trusted one's name", []*holder{certified(t, "tsa", true, namesake), namesake}, []*holder{root}, nil},
-		{"below one of the name of what is trusted by it", []*holder{certified(t, "leaf", false, certified(t, "tsa", true, namesake)), tsa}, []*holder{root}, []*holder{tsa}},
+		{"below a namesake of a certificate that it trusts", []*holder{certified(t, "leaf", false, certified(t, "tsa", true, namesake)), tsa}, []*holder{root}, []*holder{tsa}},
 		{"by the trusted one's key, under another name", []*holder{certified(t, "tsa", true, renamed)}, []*holder{root}, nil},
-		{"below what is no authority", []*holder{leaf, certified(t, "below", false, leaf)}, []*holder{tsa}, []*holder{leaf}},
-		{"nobody is trusted", []*holder{root, tsa}, nil, nil},
+		{"below one that is no authority", []*holder{leaf, certified(t, "below", false, leaf)}, []*holder{tsa}, []*holder{leaf}},
+		{"none is trusted", []*holder{root, tsa}, nil, nil},
 		{"nothing is carried", nil, []*holder{root}, nil},
 	} {
 		of := func(holders []*holder) (all []*x509.Certificate) {
@@ -304,8 +304,8 @@ func sequences(depth int) []byte {
 	return inner
 }
 
-// exceeding is elements of which each says that it ends before what it contains, which a
-// reader of BER reads twice for each.
+// exceeding is elements that each declare an end before their content's, which a
+// BER parser reads twice for each.
 func exceeding(levels int) []byte {
 	var inner []byte
 	for i := range levels {
@@ -327,14 +327,14 @@ func TestTimestamp(t *testing.T) {
 		{"ten certificates", response(token(1, slices.Repeat([]*x509.Certificate{certificate(1024)}, 9)...)), ""},
 		{"eleven", response(token(1, slices.Repeat([]*x509.Certificate{certificate(1024)}, 10)...)), "11 certificates"},
 		{"a rejection has no token", verifytest.Must(asn1.Marshal([][]int{{2}})), ""},
-		{"what is no response, its reader refuses", []byte("junk"), ""},
+		{"an invalid response, refused by its parser", []byte("junk"), ""},
 		{"nothing", nil, ""},
 		{"a token of no kind, its reader refuses", response(sequences(1)), ""},
 		{"as deep as may be", response(sequences(32)), ""},
 		{"one deeper", response(sequences(33)), "the timestamp: its elements are more than 32 deep"},
 		{"elements that exceed their own would be read for years", response(exceeding(30)), notDER},
-		{"a length that is not told (BER)", response([]byte{0x30, 6, 0x30, 0x80, 5, 0, 0, 0}), notDER},
-		{"the same with the length told", response([]byte{0x30, 4, 0x30, 2, 5, 0}), ""},
+		{"an indefinite length (BER)", response([]byte{0x30, 6, 0x30, 0x80, 5, 0, 0, 0}), notDER},
+		{"the same with a definite length", response([]byte{0x30, 4, 0x30, 2, 5, 0}), ""},
 		{"as long as may be", append(bytes.Clone(one), make([]byte, 64<<10-len(one))...), ""},
 		{"one byte more", append(bytes.Clone(one), make([]byte, 64<<10-len(one)+1)...), "the timestamp has 65537 bytes, more than the bound of 65536"},
 	}
@@ -385,7 +385,7 @@ func TestEntry(t *testing.T) {
 
 		{"names twice, and the last is fine", `{"Key":"` + encoded(long) + `","Key":"AA=="}`, longKey},
 		{"names twice, and both are", `{"Key":"` + encoded(good) + `","Key":"AA=="}`, ""},
-		{"a number that no float holds ends the reading of nobody", `{"a":1e999,"key":"` + encoded(long) + `"}`, longKey},
+		{"a number that no float holds does not end the reading", `{"a":1e999,"key":"` + encoded(long) + `"}`, longKey},
 		{"the same with a fine key", `{"a":1e999,"key":"` + encoded(good) + `"}`, ""},
 		{"a second document, which Rekor does not read", `{} {"key":"` + encoded(long) + `"}`, longKey},
 

@@ -111,7 +111,7 @@ func azureSign(w http.ResponseWriter, r *http.Request, key crypto.Signer) {
 	azureAnswer(w, http.StatusOK, map[string]any{"value": base64.RawURLEncoding.EncodeToString(raw)})
 }
 
-// serveEntra gives a token for a scope to whoever has the client's secret.
+// serveEntra returns a token for a scope in exchange for the client's secret.
 func serveEntra(t testing.TB, scope string) {
 	t.Helper()
 	const base = "https://login.microsoftonline.com/" + azureTenant

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzEndpoint: whatever URI a policy has, the host that the provider will read
-// in it is Azure's, and AWS is asked where the configuration says.
+// FuzzEndpoint: for any URI of a policy, the host that the provider reads
+// in it is Azure's, and AWS requests go to the configured host.
 func FuzzEndpoint(f *testing.F) {
 	for _, uri := range []string{
 		"awskms:///alias/signing", "awskms://kms.example/alias/signing",

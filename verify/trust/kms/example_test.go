@@ -14,7 +14,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// Whoever writes a policy does not choose where our credentials go.
+	// A policy's author does not choose the destination of our credentials.
 	_, err = store.Snapshot().Resolve(context.Background(), keyAt("awskms://kms.example/alias/signing"))
 	fmt.Println(err)
 	// Output:

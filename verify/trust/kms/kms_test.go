@@ -95,8 +95,8 @@ func TestProof(t *testing.T) {
 	})
 }
 
-// TestCouldNotLook: what a service does not tell is no disproof of anything.
-func TestCouldNotLook(t *testing.T) {
+// TestUnavailable: a missing answer of a service is no evidence against a signature.
+func TestUnavailable(t *testing.T) {
 	each(t, func(t *testing.T, p provider, port *port, s *safe) {
 		s.add(t, "closed")
 		signed := port.Build("app", "v1", "app")
@@ -107,17 +107,17 @@ func TestCouldNotLook(t *testing.T) {
 			{"the caller may not read it", "closed"},
 		} {
 			t.Run(c.reason, func(t *testing.T) {
-				couldNotLook(t.Context(), t, port.snapshot, p.uri(c.key))
+				wantUnavailable(t.Context(), t, port.snapshot, p.uri(c.key))
 				reasons := port.expect(t, signed, p.uri(c.key), gate.Error, policy.CannotProve)
 				keepSecrets(t, fmt.Sprintf("%+v", reasons))
 			})
 		}
 		t.Run("the service is down", func(t *testing.T) {
 			earth.cut(p.host)
-			// Some providers try again for longer than anybody waits.
+			// Some providers retry for longer than a caller waits.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			couldNotLook(ctx, t, port.snapshot, p.uri("signing"))
+			wantUnavailable(ctx, t, port.snapshot, p.uri("signing"))
 			if !earth.asked(p.host) {
 				t.Errorf("%s was never asked", p.host)
 			}
@@ -125,9 +125,9 @@ func TestCouldNotLook(t *testing.T) {
 	})
 }
 
-// couldNotLook fails the test unless the key cannot be looked up, and the error
-// says which, and neither calls anything unsigned nor tells a secret.
-func couldNotLook(ctx context.Context, t *testing.T, snapshot *trust.Snapshot, uri string) {
+// wantUnavailable fails the test unless the key cannot be looked up, and the error
+// names it, and neither calls anything unsigned nor contains a secret.
+func wantUnavailable(ctx context.Context, t *testing.T, snapshot *trust.Snapshot, uri string) {
 	t.Helper()
 	_, err := snapshot.Resolve(ctx, keyAt(uri))
 	if err == nil {
@@ -147,7 +147,7 @@ func keepSecrets(t *testing.T, text string) {
 	t.Helper()
 	for _, secret := range []string{vaultToken, awsSecret, azureSecret, azureToken, "Bearer ey", "Signature="} {
 		if strings.Contains(text, secret) {
-			t.Errorf("the message tells %q: %s", secret, text)
+			t.Errorf("the message contains %q: %s", secret, text)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (p *port) awaitKey(t *testing.T, uri string, want any) {
 }
 
 // TestWithdrawal: a key that may no longer be read is used for a while, which
-// the status tells, and not for ever.
+// the status reports, and not for ever.
 func TestWithdrawal(t *testing.T) {
 	each(t, func(t *testing.T, p provider, port *port, s *safe) {
 		uri := p.uri("signing")
@@ -247,7 +247,7 @@ func (p *port) awaitStale(t *testing.T) error {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatal("the status never tells that the key could not be renewed")
+			t.Fatal("the status never reports that the key could not be renewed")
 		}
 	}
 }
@@ -270,13 +270,13 @@ func TestCredentials(t *testing.T) {
 				p.serve(t, s)
 				port := newPort(t, kms.Providers{})
 				t.Setenv(c.variable, c.value)
-				couldNotLook(t.Context(), t, port.snapshot, p.uri("signing"))
+				wantUnavailable(t.Context(), t, port.snapshot, p.uri("signing"))
 			}
 		})
 	}
 }
 
-// TestEndpoints: without leave, a URI does not choose who gets our credentials.
+// TestEndpoints: unless configured, a URI does not choose the host that gets our credentials.
 func TestEndpoints(t *testing.T) {
 	for _, c := range []struct{ reason, uri string }{
 		{"another AWS endpoint", "awskms://kms.example/alias/signing"},
@@ -370,7 +370,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers: what is no key is an error, never a panic.
+// TestHostileAnswers: an invalid key is an error, never a panic.
 func TestHostileAnswers(t *testing.T) {
 	const vault, aws, azure = "hashivault://signing", "awskms:///alias/signing", "azurekms://quay.vault.azure.net/signing"
 	hosts := map[string]string{vault: vaultHost, aws: awsHost, azure: azureHost}
@@ -397,7 +397,7 @@ func TestHostileAnswers(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, c.answer)
 			}))
-			couldNotLook(t.Context(), t, newPort(t, kms.Providers{}).snapshot, c.uri)
+			wantUnavailable(t.Context(), t, newPort(t, kms.Providers{}).snapshot, c.uri)
 		})
 	}
 }

@@ -55,7 +55,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// port is a gate whose keys are in a key management service.
+// port is a gate that has its keys in a key management service.
 type port struct {
 	*gatetest.Yard
 	clock    *clock

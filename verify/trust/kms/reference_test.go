@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// TestReferences: what is accepted when a policy is loaded, the provider accepts, too.
+// TestReferences: a reference that is accepted on load is accepted by the provider, too.
 func TestReferences(t *testing.T) {
 	const uuid = "1234abcd-12ab-34cd-56ef-1234567890ab"
 	const arn = "arn:aws:kms:us-east-2:111122223333:"

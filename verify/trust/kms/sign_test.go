@@ -50,8 +50,8 @@ func TestSign(t *testing.T) {
 	})
 }
 
-// TestSignAsksWhomWeKnow: a URI does not choose where our credentials go.
-func TestSignAsksWhomWeKnow(t *testing.T) {
+// TestSignRefusesUnknownHosts: a URI does not choose where our credentials go.
+func TestSignRefusesUnknownHosts(t *testing.T) {
 	for _, uri := range []string{"awskms://kms.example/alias/signing", "azurekms://vault.example.org/signing"} {
 		if _, _, err := (kms.Providers{}).Sign(t.Context(), uri, nil); err == nil || !strings.Contains(err.Error(), " names the ") {
 			t.Errorf("%s was asked: %v", uri, err)
@@ -59,7 +59,7 @@ func TestSignAsksWhomWeKnow(t *testing.T) {
 	}
 }
 
-// TestSignHostileAnswers: what is no signature is an error, never a panic.
+// TestSignHostileAnswers: an invalid signature is an error, never a panic.
 func TestSignHostileAnswers(t *testing.T) {
 	for uri, host := range map[string]string{"hashivault://signing": vaultHost, "awskms:///alias/signing": awsHost, "azurekms://quay.vault.azure.net/signing": azureHost} {
 		for _, answer := range []string{``, `{}`, `{"data":{"signature":"vault:v1:x"}}`, `{"key":{}}`} {

@@ -27,8 +27,8 @@ import (
 	"time"
 )
 
-// Where the services are in the real world. The providers ask them there, and
-// nothing in the product is told otherwise.
+// The real addresses of the services. The providers use them, and
+// the product has no other configuration here.
 const (
 	vaultHost     = "vault.example:8200"
 	awsHost       = "kms.eu-central-1.amazonaws.com:443"
@@ -52,8 +52,8 @@ const (
 	azureToken  = "token-of-azure"
 )
 
-// world is what the process sees of the internet: a proxy that all connections
-// pass, and a certificate authority that is trusted.
+// world is the process's internet: a proxy for all connections,
+// and a certificate authority that is trusted.
 type world struct {
 	certificate tls.Certificate // good for every host above
 	google      *rsa.PrivateKey // of the service account

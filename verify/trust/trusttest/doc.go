@@ -2,9 +2,8 @@
 // clients.
 //
 // The repository is in memory and has one target, trusted_root.json. Root and targets need the
-// signatures of two keys. It is valid unless a [Lie] is selected, and is served over HTTP. Every
-// lie is exactly one fault, which a mirror of the repository, or the holder of one of its keys,
-// could cause.
+// signatures of two keys. It is valid unless a [Fault] is selected, and is served over HTTP. A
+// mirror of the repository, or the holder of one of its keys, could cause each fault.
 //
 // It is for tests and demonstrations: its keys are in memory, and its content must not be
 // trusted.

@@ -79,12 +79,12 @@ func (r *Repository) Files() map[string][]byte {
 }
 
 // Publish makes content the target of the next version, with a fault.
-func (r *Repository) Publish(content []byte, lie Lie) error {
+func (r *Repository) Publish(content []byte, fault Fault) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch lie {
-	case SkippedRoot, StrangersRoot, NoThreshold:
-		if err := r.rotate(lie); err != nil {
+	switch fault {
+	case SkippedRoot, UnrelatedRoot, NoThreshold:
+		if err := r.rotate(fault); err != nil {
 			return err
 		}
 	case OldSnapshot:
@@ -94,18 +94,18 @@ func (r *Repository) Publish(content []byte, lie Lie) error {
 	}
 	r.version++
 	until := time.Now().AddDate(0, 1, 0)
-	if lie == Ended {
+	if fault == Ended {
 		until = time.Now().Add(-time.Hour)
 	}
 	clear(r.endless)
-	if err := r.target(content, until, lie); err != nil {
+	if err := r.target(content, until, fault); err != nil {
 		return err
 	}
 	snapshot, timestamp := metadata.Snapshot(until), metadata.Timestamp(until)
 	snapshot.Signed.Version, timestamp.Signed.Version = r.version, r.version
 	snapshot.Signed.Meta["targets.json"] = metadata.MetaFile(r.version)
 	shown := r.version
-	if lie == OldSnapshot {
+	if fault == OldSnapshot {
 		shown -= 2
 	}
 	timestamp.Signed.Meta["snapshot.json"] = metadata.MetaFile(shown)
@@ -119,19 +119,19 @@ func (r *Repository) Publish(content []byte, lie Lie) error {
 		return err
 	}
 	r.files["timestamp.json"], r.stamps[r.version] = text, text
-	r.endless["timestamp.json"] = lie == EndlessTimestamp
+	r.endless["timestamp.json"] = fault == EndlessTimestamp
 	return nil
 }
 
 // target writes the target and the metadata of targets.
-func (r *Repository) target(content []byte, until time.Time, lie Lie) error {
+func (r *Repository) target(content []byte, until time.Time, fault Fault) error {
 	sum := sha256.Sum256(content)
 	name := "targets/" + hex.EncodeToString(sum[:]) + "." + Target
 	r.files[name] = content
-	if lie == OtherTarget {
+	if fault == OtherTarget {
 		r.files[name] = append([]byte{' '}, content[:max(0, len(content)-1)]...)
 	}
-	r.endless[name] = lie == EndlessTarget
+	r.endless[name] = fault == EndlessTarget
 	targets := metadata.Targets(until)
 	file, err := metadata.TargetFile().FromBytes(Target, content)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *Repository) target(content []byte, until time.Time, lie Lie) error {
 	}
 	targets.Signed.Targets[Target], targets.Signed.Version = file, r.version
 	by := r.keys[:]
-	switch lie {
+	switch fault {
 	case OneSignature, OneKeyTwice:
 		by = by[:1]
 	case NoThreshold:
@@ -149,7 +149,7 @@ func (r *Repository) target(content []byte, until time.Time, lie Lie) error {
 	if err != nil {
 		return err
 	}
-	if lie == OneKeyTwice {
+	if fault == OneKeyTwice {
 		text = twice(text)
 	}
 	r.files[fmt.Sprint(r.version, ".targets.json")] = text
@@ -157,16 +157,16 @@ func (r *Repository) target(content []byte, until time.Time, lie Lie) error {
 }
 
 // rotate publishes a next root with new keys, which sign everything from then on.
-func (r *Repository) rotate(lie Lie) error {
+func (r *Repository) rotate(fault Fault) error {
 	next, err := newKeys()
 	if err != nil {
 		return err
 	}
 	version, threshold, by := r.root+1, keysOfRole, r.keys
-	switch lie {
+	switch fault {
 	case SkippedRoot:
 		version++
-	case StrangersRoot:
+	case UnrelatedRoot:
 		by = next
 	case NoThreshold:
 		threshold = 0

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/trusttest"
 )
 
-// started serves a repository with two honest versions of one content.
+// started serves a repository with two valid versions of one content.
 func started(t *testing.T) (*trusttest.Repository, *httptest.Server) {
 	t.Helper()
 	r, err := trusttest.New()
@@ -23,7 +23,7 @@ func started(t *testing.T) (*trusttest.Repository, *httptest.Server) {
 		t.Fatal("there is no snapshot before")
 	}
 	for range 2 {
-		if err := r.Publish([]byte("one"), trusttest.Honest); err != nil {
+		if err := r.Publish([]byte("one"), trusttest.None); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +32,7 @@ func started(t *testing.T) (*trusttest.Repository, *httptest.Server) {
 	return r, server
 }
 
-// get asks as sigstore-go does, with what it knows from earlier in a folder.
+// get is a request as sigstore-go's, with its earlier metadata in a folder.
 func get(t *testing.T, r *trusttest.Repository, server *httptest.Server, folder string) ([]byte, error) {
 	t.Helper()
 	client, err := tuf.New(&tuf.Options{Root: r.Root(), RepositoryBaseURL: server.URL, CachePath: folder})
@@ -42,13 +42,13 @@ func get(t *testing.T, r *trusttest.Repository, server *httptest.Server, folder 
 	return client.GetTarget(trusttest.Target)
 }
 
-// TestLies: a client of the field takes what is honest, and none of the lies.
-func TestLies(t *testing.T) {
+// TestFaultyVersions: a client accepts correct metadata, and none with a fault.
+func TestFaultyVersions(t *testing.T) {
 	for _, row := range []struct {
-		lie  trusttest.Lie
-		want bool
+		fault trusttest.Fault
+		want  bool
 	}{
-		{trusttest.Honest, true},
+		{trusttest.None, true},
 		{trusttest.OneSignature, false},
 		{trusttest.OneKeyTwice, false},
 		{trusttest.Ended, false},
@@ -57,17 +57,17 @@ func TestLies(t *testing.T) {
 		{trusttest.EndlessTimestamp, false},
 		{trusttest.OldSnapshot, false},
 		{trusttest.SkippedRoot, false},
-		{trusttest.StrangersRoot, false},
+		{trusttest.UnrelatedRoot, false},
 		{trusttest.NoThreshold, false},
 	} {
-		t.Run(string(row.lie), func(t *testing.T) {
+		t.Run(string(row.fault), func(t *testing.T) {
 			t.Parallel()
 			r, server := started(t)
 			folder := t.TempDir()
 			if got, err := get(t, r, server, folder); err != nil || string(got) != "one" {
 				t.Fatalf("the first version: %q, %v", got, err)
 			}
-			if err := r.Publish([]byte("two"), row.lie); err != nil {
+			if err := r.Publish([]byte("two"), row.fault); err != nil {
 				t.Fatal(err)
 			}
 			got, err := get(t, r, server, folder)
@@ -78,11 +78,11 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestShow: an earlier version is served whole, and not taken by who knows a later one.
+// TestShow: an earlier version is served whole, and not accepted after a later one.
 func TestShow(t *testing.T) {
 	r, server := started(t)
 	folder := t.TempDir()
-	if err := r.Publish([]byte("two"), trusttest.Honest); err != nil {
+	if err := r.Publish([]byte("two"), trusttest.None); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := get(t, r, server, folder); err != nil || string(got) != "two" {
@@ -98,7 +98,7 @@ func TestShow(t *testing.T) {
 		t.Error("an earlier version is taken after a later one")
 	}
 	if got, err := get(t, r, server, t.TempDir()); err != nil || string(got) != "one" {
-		t.Errorf("who knows no other takes the earlier version: %q, %v", got, err)
+		t.Errorf("a new client must accept the earlier version: %q, %v", got, err)
 	}
 }
 

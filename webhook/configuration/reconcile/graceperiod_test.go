@@ -11,9 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// TestWhatIsGoneLingers: what is gone is asked about for lingers more, and what changed is
-// required about as it is now.
-func TestWhatIsGoneLingers(t *testing.T) {
+// TestGracePeriod: removed resources stay selected for the grace period, and changed ones
+// are required as they are now.
+func TestGracePeriod(t *testing.T) {
 	const pods, tasks = " /v1/pods", "tekton.dev/v1/tasks"
 	one, other := about([]string{"Pod"}, named("pods")), about([]string{"Task"}, named("tasks"))
 	for _, row := range []struct {
@@ -29,7 +29,7 @@ func TestWhatIsGoneLingers(t *testing.T) {
 		{"a policy, and its time", func(in *configuration.Input) { in.Policies = in.Policies[1:] }, gracePeriod, []string{tasks}, pods},
 		{"all of them, at once", func(in *configuration.Input) { in.Policies = nil }, 0, []string{pods, tasks}, "none"},
 		{"all of them, and their time", func(in *configuration.Input) { in.Policies = nil }, gracePeriod, nil, pods},
-		{"a policy that speaks of less", func(in *configuration.Input) {
+		{"a policy that matches less", func(in *configuration.Input) {
 			in.Policies = []*policy.Policy{one, about([]string{"Job"}, named("tasks"))}
 		}, 0, []string{pods, "batch/v1/jobs"}, tasks},
 	} {
@@ -53,7 +53,7 @@ func TestWhatIsGoneLingers(t *testing.T) {
 	}
 }
 
-// TestComesBack: what is made again while it lingers is there, and lingers anew when it goes.
+// TestComesBack: a resource that returns within the grace period is required, and has a new one when it goes.
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both := []configuration.Input{input(t, about([]string{"Pod"})), input(t)}
@@ -109,7 +109,7 @@ func TestMirrorsLinger(t *testing.T) {
 	}
 }
 
-// TestRunLetsGo: nobody need tell that the time is over.
+// TestRunLetsGo: the grace period ends without a notification.
 func TestRunLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, input(t, about([]string{"Pod"})))

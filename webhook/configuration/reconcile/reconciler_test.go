@@ -26,7 +26,7 @@ type shelf[T any] struct {
 	faults  []error // of the next writes
 	writes  int
 	getting error
-	alter   func(*T) // what is stored; may be nil
+	alter   func(*T) // the stored object; may be nil
 }
 
 func (s *shelf[T]) Get(context.Context, string, metav1.GetOptions) (*T, error) {
@@ -76,7 +76,7 @@ func (s *shelf[T]) Update(_ context.Context, object *T, _ metav1.UpdateOptions) 
 	return s.write(object)
 }
 
-// now is the object for who reads it beside a reconciler that runs.
+// now is the object for readers in parallel with a reconciler.
 func (s *shelf[T]) now() *T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func writesOnce(t *testing.T) {
 	b.round(t)
 	b.round(t)
 	if b.writes() != [2]int{1, 1} {
-		t.Errorf("%v writes: what is right was written again", b.writes())
+		t.Errorf("%v writes: a correct configuration was written again", b.writes())
 	}
 	if len(b.warned) != 1 || len(b.warned[0]) != 1 {
 		t.Errorf("warned %q, want one warning once", b.warned)
@@ -237,7 +237,7 @@ func TestRepairs(t *testing.T) {
 				t.Errorf("%v writes, want 0 and %d", b.writes(), test.writes)
 			}
 			if !equality.Semantic.DeepEqual(b.validating.object.Webhooks, wanted.Webhooks) {
-				t.Error("the webhooks are not what they should be")
+				t.Error("the webhooks differ from the wanted ones")
 			}
 			owners := 0
 			for _, o := range b.validating.object.OwnerReferences {
@@ -252,13 +252,13 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestSaysWhy: what the policies want is told apart from what somebody else did, and
-// what somebody else may do is no matter.
 func bubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-func TestSaysWhy(t *testing.T) {
+// TestReportsTheCause distinguishes changes of policies from changes by other clients.
+// Unrelated changes by other clients are ignored.
+func TestReportsTheCause(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		happen func(*bench)
@@ -267,8 +267,8 @@ func TestSaysWhy(t *testing.T) {
 		{"nothing", func(*bench) {}, nil},
 		{"policies want less", func(b *bench) { b.source.input.Policies = nil }, []string{"validating wanted", "mutating wanted"}},
 		{"others' words", func(b *bench) { b.mutating.object.Annotations["note"] = "x" }, nil},
-		{"somebody lets a webhook go", func(b *bench) { b.validating.object.Webhooks = b.validating.object.Webhooks[1:] }, []string{"validating foreign"}},
-		{"somebody deletes one", func(b *bench) { b.mutating.remove() }, []string{"mutating missing"}},
+		{"a client removes a webhook", func(b *bench) { b.validating.object.Webhooks = b.validating.object.Webhooks[1:] }, []string{"validating foreign"}},
+		{"a client deletes one", func(b *bench) { b.mutating.remove() }, []string{"mutating missing"}},
 		{"both at once", func(b *bench) {
 			b.source.input.Documents = nil
 			b.validating.object.Webhooks = b.validating.object.Webhooks[1:]
@@ -294,12 +294,12 @@ func TestSaysWhy(t *testing.T) {
 	b := newBench(t, full(t))
 	b.validating.faults = []error{errors.New("no")}
 	if err := b.reconciler.Reconcile(t.Context()); err == nil || b.kept != 0 || slices.Contains(b.wrote, "validating wanted") {
-		t.Errorf("what was refused is told as kept (%d) or written (%q): %v", b.kept, b.wrote, err)
+		t.Errorf("a refused write is reported as kept (%d) or written (%q): %v", b.kept, b.wrote, err)
 	}
 }
 
 func TestTriesAgain(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{}, configuration.Name, errors.New("somebody else wrote it"))
+	conflict := apierrors.NewConflict(schema.GroupResource{}, configuration.Name, errors.New("another client wrote it"))
 	refused := apierrors.NewForbidden(schema.GroupResource{}, configuration.Name, errors.New("no"))
 	many := []error{conflict, conflict, conflict, conflict, conflict, conflict}
 	tests := []struct {
@@ -308,10 +308,10 @@ func TestTriesAgain(t *testing.T) {
 		writes int
 		want   string
 	}{
-		{"nobody else writes", nil, 1, ""},
+		{"no other writer", nil, 1, ""},
 		{"a conflict passes", []error{conflict, conflict}, 3, ""},
-		{"a conflict without end is left to the next round", many, maxTries, "somebody else"},
-		{"what is forbidden stays so", []error{refused, nil}, 1, "forbidden"},
+		{"a conflict without end is left to the next round", many, maxTries, "another client"},
+		{"a forbidden write fails", []error{refused, nil}, 1, "forbidden"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestTriesAgain(t *testing.T) {
 	}
 }
 
-// What cannot be decided leaves what is there: a gap would check nothing.
+// After an error the configurations stay: a gap would check nothing.
 func TestLeavesAlone(t *testing.T) {
 	tests := []struct {
 		reason string
@@ -378,7 +378,7 @@ func TestRun(t *testing.T) {
 		time.Sleep(pause) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
 		if b.validating.now() == nil {
-			t.Error("it was deleted, that was told, and it is not back after a second")
+			t.Error("a reported deletion is not repaired after a second")
 		}
 		b.mutating.remove()
 		time.Sleep(resync) //nolint:forbidigo // the clock of the bubble
@@ -419,7 +419,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A policy for a kind whose definition comes later is asked about from then on.
+// A policy for a kind is asked about once the kind's definition exists.
 func TestKindThatComesLater(t *testing.T) {
 	in := input(t, about([]string{"Rollout"}))
 	b := newBench(t, in)

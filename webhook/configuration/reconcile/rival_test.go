@@ -23,13 +23,13 @@ func TestRival(t *testing.T) {
 	}{
 		{"another release's", []metav1.OwnerReference{owner("ClusterRole", "second", "2")}, ours, true},
 		{"our own", []metav1.OwnerReference{ours}, ours, false},
-		{"our own, whose ClusterRole was made anew", []metav1.OwnerReference{owner("ClusterRole", "quaymaster", "0")}, ours, false},
-		{"ours, and somebody added an owner", []metav1.OwnerReference{owner("ClusterRole", "second", "2"), ours}, ours, false},
+		{"our own, with a new ClusterRole", []metav1.OwnerReference{owner("ClusterRole", "quaymaster", "0")}, ours, false},
+		{"ours, with an added owner", []metav1.OwnerReference{owner("ClusterRole", "second", "2"), ours}, ours, false},
 		{"an owner of another kind", []metav1.OwnerReference{owner("Namespace", "second", "2")}, ours, false},
 		{"nobody's", nil, ours, false},
 		{"another release's, and nothing owns this gateway", []metav1.OwnerReference{owner("ClusterRole", "second", "2")}, metav1.OwnerReference{}, true},
 		{"an owner of another kind, and nothing owns this gateway", []metav1.OwnerReference{owner("Namespace", "second", "2")}, metav1.OwnerReference{}, false},
-		{"nobody's, and nothing owns this gateway", nil, metav1.OwnerReference{}, false},
+		{"without an owner, and nothing owns this gateway", nil, metav1.OwnerReference{}, false},
 	} {
 		in := input(t)
 		b := newBench(t, in)
@@ -47,7 +47,7 @@ func TestRival(t *testing.T) {
 			t.Errorf("%s: written: %v", row.reason, b.wrote)
 		}
 		if row.left && (rival.Name != "second" || !strings.Contains(err.Error(), "a cluster has one gateway")) {
-			t.Errorf("%s: %v does not say whose it is", row.reason, err)
+			t.Errorf("%s: %v does not name the owner", row.reason, err)
 		}
 	}
 }

@@ -29,8 +29,8 @@ func TestNewLeaderRemembers(t *testing.T) {
 		{"discovery of the group failed", func(*bench) {}, true, ""},
 		{"it did not: the resource is gone", func(b *bench) { b.source.input.Failed = nil }, false, ""},
 		{"another one failed", func(b *bench) { b.source.input.Failed[0].Version = "v2" }, false, ""},
-		{"no policy speaks of it any more", func(b *bench) { b.source.input.Policies = b.source.input.Policies[1:] }, false, ""},
-		{"what was there cannot be read", func(b *bench) { b.validating.getting = errors.New("timeout") }, true, "timeout"},
+		{"no policy matches it any more", func(b *bench) { b.source.input.Policies = b.source.input.Policies[1:] }, false, ""},
+		{"the stored list cannot be read", func(b *bench) { b.validating.getting = errors.New("timeout") }, true, "timeout"},
 		{"or not be understood", func(b *bench) { b.validating.object.Annotations[configuration.StoredResources] = "{" }, true, configuration.StoredResources},
 		{"it cannot be understood, and need not be", func(b *bench) {
 			b.source.input.Failed, b.validating.object.Annotations[configuration.StoredResources] = nil, "{"
@@ -46,7 +46,7 @@ func TestNewLeaderRemembers(t *testing.T) {
 			b.source.input.Failed = []schema.GroupVersion{tekton()}
 			test.later(b)
 			b.lead(t)
-			for range 2 { // what was remembered once is remembered on
+			for range 2 { // a stored resource stays stored
 				err := b.reconciler.Reconcile(t.Context())
 				if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 					t.Fatalf("got %v, want %q", err, test.err)
@@ -74,7 +74,7 @@ func TestRemembersKindsAlone(t *testing.T) {
 	}
 }
 
-// FuzzRecall reads annotations as anybody may have written them.
+// FuzzRecall reads annotations that any client may have written.
 func FuzzRecall(f *testing.F) {
 	whole, err := json.Marshal(served())
 	if err != nil {

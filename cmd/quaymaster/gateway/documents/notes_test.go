@@ -22,8 +22,8 @@ func (namedRule) Targets() []policy.Target {
 }
 func (namedRule) ImagePatterns() ([]string, bool) { return nil, false }
 
-// TestNotes: the condition of a policy that pins in other objects than pods says so, or that
-// the settings keep it from that.
+// TestNotes: the condition of a policy that pins in objects other than pods has a note of that, or
+// of the setting that prevents it.
 func TestNotes(t *testing.T) {
 	pins, follows := &policy.Policy{Rules: []policy.Rule{namedRule{}}}, &policy.Policy{}
 	for _, c := range []struct {

@@ -101,7 +101,7 @@ func (s *serving) decide(t *testing.T, object string) gate.Outcome {
 	return s.gate.Decide(t.Context(), gate.Request{Object: parsed})
 }
 
-// warnings are those of who has the API server ask.
+// warnings are those of building the webhook configurations.
 func (s *serving) warnings(t *testing.T) []configuration.Warning {
 	t.Helper()
 	made, err := configuration.Build(configuration.Input{
@@ -114,8 +114,8 @@ func (s *serving) warnings(t *testing.T) []configuration.Warning {
 	return made.Warnings
 }
 
-// TestAKindThatGoes: a definition that is deleted takes nothing from what a policy says of
-// other kinds, and what the policy says of its own holds again when it is back.
+// TestAKindThatGoes: deleting a definition does not affect a policy's other kinds; when the
+// definition is back, the policy applies to its kind again.
 func TestAKindThatGoes(t *testing.T) {
 	s := newServing(t)
 	signed, err := s.Signed("web")
@@ -183,7 +183,7 @@ spec:
 							return strings.Contains(w.Message, "serves no kind tekton.dev/v1/tasks:")
 						})
 						if told != (len(step.served) == 0) {
-							t.Errorf("%s: told: %t", step.reason, told)
+							t.Errorf("%s: warned: %t", step.reason, told)
 						}
 						holds := func(of, object string, about, passes bool) {
 							outcome := s.decide(t, object)
@@ -211,9 +211,9 @@ spec:
 	}
 }
 
-// TestWhoWritesAPolicyAboutAKindToCome: it is admitted if the kind may come, and what is
-// misspelt is refused.
-func TestWhoWritesAPolicyAboutAKindToCome(t *testing.T) {
+// TestPolicyOfAFutureKind: it is admitted if the kind may be defined later, and a misspelt one is
+// refused.
+func TestPolicyOfAFutureKind(t *testing.T) {
 	s := newServing(t)
 	s.serve(t)
 	for _, c := range []struct{ reason, groups, resources, refused string }{

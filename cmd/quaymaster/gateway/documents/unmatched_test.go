@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// TestHeldNamesNoImage: what was refused since no ClusterImagePolicy names it stays refused
+// TestHeldNamesNoImage: an image refused because no ClusterImagePolicy names it stays refused
 // while one that names it is held.
 func TestHeldNamesNoImage(t *testing.T) {
 	compiler := sigstore.New(sigstore.Options{})
@@ -36,10 +36,10 @@ func TestHeldNamesNoImage(t *testing.T) {
 		active []*policy.Policy
 		denied bool
 	}{
-		{"nobody names it", []*policy.Policy{a}, true},
-		{"who names it is held", []*policy.Policy{a, policy.Audited(b, rollout.ByRollout)}, true},
-		{"who names it is approved", []*policy.Policy{a, b}, false},
-		{"who names it is of a source that audits", []*policy.Policy{a, policy.Audited(b, rollout.BySetting)}, false},
+		{"no policy names it", []*policy.Policy{a}, true},
+		{"the policy that names it is held", []*policy.Policy{a, policy.Audited(b, rollout.ByRollout)}, true},
+		{"the policy that names it is approved", []*policy.Policy{a, b}, false},
+		{"the policy that names it is of a source that audits", []*policy.Policy{a, policy.Audited(b, rollout.BySetting)}, false},
 		{"the only one is held", []*policy.Policy{policy.Audited(b, rollout.ByRollout)}, true},
 	} {
 		now := rollout.NewEffective(nil, slog.New(slog.DiscardHandler))

@@ -103,7 +103,7 @@ func (v GlobalValue) answer(compiler *globalcontext.Compiler, store *globalconte
 		return err
 	}
 	if len(v.Value) == 0 {
-		store.Fail(entry.Name, entry.Hash, errors.New(cmp.Or(v.Why, "nobody knew its value")))
+		store.Fail(entry.Name, entry.Hash, errors.New(cmp.Or(v.Why, "value unknown")))
 		return nil
 	}
 	var value any

@@ -40,9 +40,9 @@ func (f *acceptFlags) check(cmd *cobra.Command, given bool) error {
 	case f.Verifier == "":
 		return errors.New("--accept-vsa is empty; a variable may be unset")
 	case !given:
-		return errors.New("--accept-vsa: anybody can write a verification summary; say with --key or --certificate-identity who signs those of this verifier")
+		return errors.New("--accept-vsa: anyone can write a verification summary: name the signer of this verifier with --key or --certificate-identity")
 	case f.MaxAge <= 0:
-		return fmt.Errorf("--accept-vsa-max-age %s: want more than nothing", f.MaxAge)
+		return fmt.Errorf("--accept-vsa-max-age %s must be positive", f.MaxAge)
 	}
 	if f.PolicyDigest != "" {
 		if _, err := image.ParseDigest(f.PolicyDigest); err != nil {

@@ -78,7 +78,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.StringVar(&f.notationCert, "notation-cert", "", "PEM `file` of the certificate authority for notation signatures")
 	flags.StringArrayVar(&f.attestations, "attestation", nil, "require an attestation of this `type` (URI or cosign short name) in place of a signature")
 	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` annotation that the signed payload must contain")
-	flags.StringVar(&f.platforms, "platforms", "index", "verify the index, each platform, or any platform (which trusts the index for the others)")
+	flags.StringVar(&f.platforms, "platforms", "index", "`scope` of an index to verify: index, each or any (any trusts the index for the others)")
 	flags.StringVar(&f.notBefore, "signed-not-before", "", "reject signatures before this `time` (RFC 3339; of the log or timestamp authority)")
 	flags.StringVar(&f.notAfter, "signed-not-after", "", "reject signatures after this `time`")
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` of signatures and attestations (default: the image's own)")
@@ -294,7 +294,7 @@ func (f *Flags) notary(common verify.Authority) (verify.Authority, error) {
 		NotBefore: common.NotBefore, NotAfter: common.NotAfter, Notation: &verify.Notation{CA: ca},
 	}
 	if err := notation.CheckAuthority(a); err != nil {
-		return verify.Authority{}, fmt.Errorf("--notation-cert: %w", err)
+		return verify.Authority{}, fmt.Errorf("--notation-cert %s: %w", f.notationCert, err)
 	}
 	return a, nil
 }
@@ -306,6 +306,9 @@ func (f *Flags) common() (verify.Authority, error) {
 	a.Log.Keys, err = command.OptionalFile("--rekor-key", f.rekorKey)
 	if err != nil {
 		return a, err
+	}
+	if err := trust.CheckKeys(a.Log.Keys, ""); err != nil && a.Log.Keys != nil {
+		return a, fmt.Errorf("--rekor-key %s: %w", f.rekorKey, err)
 	}
 	for _, pair := range f.annotations {
 		key, value, ok := strings.Cut(pair, "=")

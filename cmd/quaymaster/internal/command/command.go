@@ -127,6 +127,14 @@ func Inputs(lists ...[]string) int {
 	return len(slices.DeleteFunc(slices.Concat(lists...), func(name string) bool { return name != "-" }))
 }
 
+// Count writes a number with its noun, whose plural ends in s.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // WriteJSON writes JSON for people.
 func WriteJSON(w io.Writer, what any) error {
 	encoder := json.NewEncoder(w)

@@ -3,12 +3,17 @@ package manifest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -17,6 +22,8 @@ type Flags struct {
 	Files     []string
 	Payloads  []string
 	Namespace string
+	// Definitions are kinds of custom resources, beside those that the files define.
+	Definitions []constraint.Resource
 }
 
 // Register adds the flags to a command.
@@ -32,6 +39,7 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
 	}
 	var requests []gate.Request
+	kinds := f.Definitions
 	for _, written := range images {
 		if _, err := image.Parse(written); err != nil {
 			return nil, err
@@ -51,12 +59,12 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 			return nil, fmt.Errorf("-f %s: %w", name, err)
 		}
 		for _, object := range objects {
-			request := gate.Request{Object: object}
-			if object.Namespace() == "" {
-				request.Subject.Namespace = f.Namespace
-			}
-			requests = append(requests, request)
+			requests = append(requests, gate.Request{Object: object})
 		}
+		kinds = append(evaluation.Definitions(objects), kinds...)
+	}
+	for i := range requests {
+		f.place(&requests[i], kinds)
 	}
 	documents, err := f.documents(t)
 	if err != nil {
@@ -65,10 +73,25 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 	for _, document := range documents {
 		requests = append(requests, gate.ForDocument(document))
 	}
+	if given := slices.Concat(f.Files, f.Payloads); len(requests) == 0 && len(given) > 0 {
+		return nil, fmt.Errorf("%s: no objects in it", strings.Join(given, ", "))
+	}
 	if len(requests) == 0 {
 		return nil, errors.New("nothing to verify: name an image, manifests with -f FILE, or documents with --payload FILE")
 	}
 	return requests, nil
+}
+
+// place gives an object a namespace, and the resource of its kind where a definition names it.
+func (f *Flags) place(request *gate.Request, kinds []constraint.Resource) {
+	o, s := request.Object, &request.Subject
+	i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() })
+	if o.Namespace() == "" && s.Namespace == "" && (i < 0 || !kinds[i].Cluster) {
+		s.Namespace = f.Namespace
+	}
+	if i >= 0 {
+		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": kinds[i].Name}})
+	}
 }
 
 // documents reads the files of --payload. A member called kind does not make a document a

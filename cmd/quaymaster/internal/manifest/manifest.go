@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/suite/stored"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -112,9 +113,14 @@ func ReadPayload(name string, in io.Reader) ([]workload.Object, error) {
 // StandardInput is the source name of standard input.
 const StandardInput = "standard input"
 
-// Read reads the evaluated objects, as kubectl reads a file or a folder.
+// Read reads the evaluated objects, as kubectl reads a file or a folder. Those of built-in kinds are
+// as an API server has them.
 func Read(name string, in io.Reader) ([]workload.Object, error) {
-	return readObjects(name, in, Files)
+	objects, err := readObjects(name, in, Files)
+	for i, o := range objects {
+		objects[i] = stored.Object(o)
+	}
+	return objects, err
 }
 
 // ReadPolicies reads policies and their look-ups, as a gateway reads them.

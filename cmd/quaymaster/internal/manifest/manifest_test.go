@@ -39,14 +39,14 @@ func TestFilesOfFolder(t *testing.T) {
 		files               map[string]string
 		manifests, policies []string
 	}{
-		{"told by the end of their names", map[string]string{"a.yaml": "", "b.yml": "", "c.json": "", "d.YAML": "", "e.txt": "", "yaml": ""}, []string{"a.yaml", "b.yml", "c.json", "d.YAML"}, []string{"a.yaml", "b.yml", "c.json", "d.YAML"}},
+		{"by the extension of their names", map[string]string{"a.yaml": "", "b.yml": "", "c.json": "", "d.YAML": "", "e.txt": "", "yaml": ""}, []string{"a.yaml", "b.yml", "c.json", "d.YAML"}, []string{"a.yaml", "b.yml", "c.json", "d.YAML"}},
 		{"further down", map[string]string{"a.yaml": "", "b/c/d.yaml": ""}, []string{"a.yaml", "b/c/d.yaml"}, []string{"a.yaml", "b/c/d.yaml"}},
 		{"a hidden file", map[string]string{"a.yaml": "", ".b.yaml": "", ".c.txt": ""}, []string{".b.yaml", "a.yaml"}, []string{"a.yaml"}},
 		{"a file that is nothing but hidden", map[string]string{"a.yaml": "", ".yaml": ""}, []string{".yaml", "a.yaml"}, []string{"a.yaml"}},
 		{"a file that is named as volumes' data are", map[string]string{"a.yaml": "", "..b.yaml": ""}, []string{"..b.yaml", "a.yaml"}, []string{"a.yaml"}},
 		{"a hidden folder", map[string]string{"a.yaml": "", ".b/c.yaml": "", ".b/d/e.yaml": ""}, []string{".b/c.yaml", ".b/d/e.yaml", "a.yaml"}, []string{"a.yaml"}},
 		{"a mounted ConfigMap: each file once, by the name that it has for its readers", mounted, []string{"a.yaml"}, []string{"a.yaml"}},
-		{"a folder named as one, to whose file no link leads", map[string]string{"..b/a.yaml": "", "..b/c/d.yaml": "", "a.yaml": ""}, []string{"..b/a.yaml", "..b/c/d.yaml", "a.yaml"}, []string{"a.yaml"}},
+		{"a folder named as one, without a link to its file", map[string]string{"..b/a.yaml": "", "..b/c/d.yaml": "", "a.yaml": ""}, []string{"..b/a.yaml", "..b/c/d.yaml", "a.yaml"}, []string{"a.yaml"}},
 		{"a link to another file", map[string]string{"a.yaml": "", "b.yaml": "-> a.yaml"}, []string{"a.yaml", "b.yaml"}, []string{"a.yaml", "b.yaml"}},
 		{"none", map[string]string{"a.txt": ""}, nil, nil},
 		{"none that is not hidden", map[string]string{".a.yaml": ""}, []string{".a.yaml"}, nil},
@@ -76,7 +76,7 @@ func TestFilesOfFolder(t *testing.T) {
 	}
 }
 
-// TestFilesOfFolderAskedFor: what is named is read, whatever its name.
+// TestFilesOfFolderAskedFor: an explicit path is read, whatever its name.
 func TestFilesOfFolderAskedFor(t *testing.T) {
 	t.Parallel()
 	folder := folderOf(t, map[string]string{".a/b.yaml": "", ".c": "", "..d/e.yaml": "", "f": "-> .a", "..g/h.yaml": "", "i.yaml": "-> none"})

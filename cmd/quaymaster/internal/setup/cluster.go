@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,14 @@ import (
 // ClusterFlags name the cluster and the gateway's configuration.
 type ClusterFlags struct {
 	Context, Kubeconfig, GatewayConfig string
+	// flag is the name of the context's flag, as Register adds it; empty for --context.
+	flag string
 }
 
 // Register adds the flags to a command.
 func (f *ClusterFlags) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.flag = "--from-cluster"
 	flags.StringVar(&f.Context, "from-cluster", "", "kubeconfig `context` of a cluster: use the policies, mirrors and keys of its gateway")
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file` for --from-cluster (default: KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
@@ -46,7 +50,7 @@ func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func(
 	version := t.Version()
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.Cluster.Context, Version: version})
 	if err != nil {
-		return nil, nil, fmt.Errorf("--from-cluster: %w", err)
+		return nil, nil, fmt.Errorf("%s: %w", cmp.Or(f.Cluster.flag, "--context"), err)
 	}
 	settings, notes, err := f.GatewaySettings(ctx, client)
 	if err != nil {
@@ -56,7 +60,7 @@ func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func(
 	settings.Policies.Folders, settings.Mirrors.Files = f.Policies, f.Mirrors
 	reader, err := offline.NewReader(ctx, settings, offline.ReaderOptions{Version: version, Now: clock})
 	if err != nil {
-		return nil, nil, fmt.Errorf("--from-cluster %s: %w", f.Cluster.Context, err)
+		return nil, nil, fmt.Errorf("%s %s: %w", cmp.Or(f.Cluster.flag, "--context"), f.Cluster.Context, err)
 	}
 	return reader, notes, nil
 }
@@ -101,7 +105,7 @@ func (f *Flags) follow(read config.Configuration) {
 func (r reading) fromCluster(ctx context.Context) (*Inputs, error) {
 	var read material
 	var err error
-	read.known, err = LoadResources(r.Resources)
+	read.known, err = LoadResources(r.t, r.Resources)
 	if err != nil {
 		return nil, err
 	}

@@ -131,22 +131,22 @@ func (r reading) fromFiles(ctx context.Context) (*Inputs, error) {
 }
 
 // readFiles reads the files of --policy, --resource, --mirrors and --trusted-root.
-func (f *Flags) readFiles() (material, error) {
+func (r reading) readFiles() (material, error) {
 	var read material
 	var err error
-	read.root, err = command.OptionalFile("--trusted-root", f.TrustedRoot)
+	read.root, err = command.OptionalFile("--trusted-root", r.TrustedRoot)
 	if err != nil {
 		return read, err
 	}
-	read.known, err = LoadResources(f.Resources)
+	read.known, err = LoadResources(r.t, r.Resources)
 	if err != nil {
 		return read, err
 	}
-	read.policies, err = PolicyObjects(f.Policies)
+	read.policies, err = PolicyObjects(r.Policies)
 	if err != nil {
 		return read, err
 	}
-	read.mirrors, err = LoadMirrors(f.Mirrors)
+	read.mirrors, err = LoadMirrors(r.Mirrors)
 	return read, err
 }
 
@@ -163,6 +163,9 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 		return nil, err
 	}
 	loaded.Answers = read.answers
+	for _, object := range read.policies {
+		from.asksUser = from.asksUser || bundle.Find(object.Content(), bundle.Defaults{}).AsksUser
+	}
 	if len(r.Policies) > 0 && len(loaded.Policies)+len(loaded.Overrides) == 0 {
 		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(r.Policies, ", "))
 	}
@@ -170,7 +173,11 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 		loaded.Policies = append(loaded.Policies, r.own)
 	}
 	if len(loaded.Policies) == 0 {
-		return nil, errors.New("what must be proved? give --policy, --bundle, --from-cluster, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
+		sources := "--policy"
+		if r.Cluster.flag != "" {
+			sources += ", --bundle, --from-cluster"
+		}
+		return nil, fmt.Errorf("no policy or signer given: set %s, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert", sources)
 	}
 	loaded.ReadRoots(ctx, r.Offline, UnreadRoot(r.t))
 	from.Set, err = loaded.Set()

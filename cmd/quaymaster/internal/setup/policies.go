@@ -2,9 +2,14 @@ package setup
 
 import (
 	"fmt"
+	"os"
+	"slices"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -14,20 +19,43 @@ func PolicyObjects(names []string) ([]workload.Object, error) {
 	for _, name := range names {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
-			return nil, fmt.Errorf("--policy: %w", err)
+			return nil, fmt.Errorf("--policy %s: %w", name, err)
 		}
 		all = append(all, objects...)
 	}
 	return all, nil
 }
 
-// LoadResources reads ConfigMaps, Secrets and Namespaces.
-func LoadResources(names []string) (*engine.Resources, error) {
+// Definitions returns the kinds that the custom resource definitions of --resource define.
+func (f *Flags) Definitions() (kinds []constraint.Resource, err error) {
+	for _, name := range f.Resources {
+		objects, err := manifest.ReadPolicies(name, nil)
+		if err != nil {
+			return nil, fmt.Errorf("--resource %s: %w", name, err)
+		}
+		kinds = append(kinds, evaluation.Definitions(objects)...)
+	}
+	return kinds, nil
+}
+
+// isUsed reports whether a file of --resource has a use for an object.
+func isUsed(o workload.Object) bool {
+	_, defines := evaluation.Defined(o)
+	return defines || engine.IsResource(o)
+}
+
+// LoadResources reads ConfigMaps, Secrets and Namespaces, and warns about files with other
+// objects. A folder of manifests may have some, unless it has nothing else.
+func LoadResources(t command.Terminal, names []string) (*engine.Resources, error) {
 	known := engine.NewResources()
 	for _, name := range names {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
-			return nil, fmt.Errorf("--resource: %w", err)
+			return nil, fmt.Errorf("--resource %s: %w", name, err)
+		}
+		other := slices.IndexFunc(objects, func(o workload.Object) bool { return !isUsed(o) })
+		if info, err := os.Stat(name); err == nil && other >= 0 && (!info.IsDir() || !slices.ContainsFunc(objects, isUsed)) {
+			t.Warn(fmt.Sprintf("--resource %s: kind %s is not used for look-ups; want ConfigMap, Secret, Namespace or CustomResourceDefinition", objects[other].Source(), objects[other].Kind()))
 		}
 		for _, object := range objects {
 			if err := known.Add(object); err != nil {

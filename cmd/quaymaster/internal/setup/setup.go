@@ -59,14 +59,14 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	f.Bundle.Register(cmd)
 	f.Cluster.Register(cmd)
 	flags.StringVar(&f.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
-	flags.StringVar(&f.userInfo, "userinfo", "", "`file` with the requesting user, for policies that read it (as in quaymaster apply)")
+	flags.StringVar(&f.userInfo, "userinfo", "", "`file` with the requesting user; without it, rules match every user")
 }
 
 // RegisterOnline registers the flags about registries.
 func (f *Flags) RegisterOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.Policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
-	flags.StringArrayVar(&f.Resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups")
+	flags.StringArrayVar(&f.Resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups, and of CustomResourceDefinitions")
 	flags.StringVar(&f.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
 	flags.BoolVar(&f.RefreshTrust, "refresh-trust", false, "refresh the trusted root from the public-good TUF repository first")
 	flags.StringArrayVar(&f.retired, "retired-key", nil, "reject later signatures by the public key with this `SHA256=TIME` (RFC 3339); may be repeated")
@@ -140,7 +140,7 @@ func (f *Flags) NewEngine(ctx context.Context, t command.Terminal, authorities *
 	}
 	made.user = user
 	if user == nil && from.asksUser {
-		t.Warn("policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
+		t.Warn("policies read the requesting user, and none is given: rules for users match every user, exclusions of users match none, and expressions read an empty user; with quaymaster verify, set --userinfo FILE")
 	}
 	return made, nil
 }
@@ -184,7 +184,7 @@ func (f *Flags) build(t command.Terminal, from *Inputs, clock func() time.Time, 
 func (f *Flags) check() error {
 	switch {
 	case f.Timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.Timeout)
+		return fmt.Errorf("--timeout %s must be positive", f.Timeout)
 	case f.Offline && len(f.Layouts) == 0:
 		return errors.New("--offline opens no connection, so the images must come from --oci-layout")
 	}
@@ -251,6 +251,9 @@ func (f *Flags) trustStore(ctx context.Context, root []byte, secrets trust.Secre
 	}
 	if root != nil {
 		if err := store.Snapshot().Check(); err != nil {
+			if f.TrustedRoot != "" {
+				return nil, fmt.Errorf("--trusted-root %s: %w", f.TrustedRoot, err)
+			}
 			return nil, fmt.Errorf("the trusted root: %w", err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package usage adapts the usage texts of cobra 1.10: descriptions of flags wrap at 80 columns, and
-// switches have no value.
+// Package usage adapts the usage texts and errors of cobra 1.10: descriptions of flags wrap at 80
+// columns, switches have no value, and errors about arguments suggest a fix.
 package usage
 
 import (

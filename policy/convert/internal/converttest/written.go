@@ -67,8 +67,8 @@ func NewMatcher() (*Matcher, error) {
 	return &Matcher{scope: scope, programs: map[string]*cel.Program{}}, nil
 }
 
-// Speaks reports whether a policy matches a reference, without normalization.
-func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
+// Matches reports whether a policy matches a reference, without normalization.
+func (m *Matcher) Matches(p Written, ref string) (bool, error) {
 	for _, one := range p.Spec.MatchImageReferences {
 		program, known := m.programs[one.Expression]
 		if !known {
@@ -95,11 +95,11 @@ func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
 func (m *Matcher) Names(list []Written, ref string) ([]string, error) {
 	names := []string{}
 	for _, p := range list {
-		speaks, err := m.Speaks(p, ref)
+		matched, err := m.Matches(p, ref)
 		if err != nil {
 			return nil, err
 		}
-		if speaks {
+		if matched {
 			names = append(names, p.Metadata.Name)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTests shows how tests are written; what they mean is tested where they are
+// TestTests covers the output; the semantics are tested where the expressions are
 // evaluated.
 func TestTests(t *testing.T) {
 	one, two := Pattern("^a"), Pattern("b$")
@@ -104,7 +104,7 @@ func TestTakes(t *testing.T) {
 	}
 }
 
-// TestSelections has how what a rule takes and what it leaves out are put together.
+// TestSelections combines the images that a rule selects with those that it excludes.
 func TestSelections(t *testing.T) {
 	one, two, first := Pattern("^a"), Pattern("b$"), []Test{Pattern("c")}
 	for _, row := range []struct {
@@ -119,7 +119,7 @@ func TestSelections(t *testing.T) {
 		{"images but some", one, first, "name.matches(r'^a') && !name.matches(r'c')"},
 		{"images by two tests", All{one, two}, first, "name.matches(r'^a') && name.matches(r'b$') && !name.matches(r'c')"},
 		{"images by either test", Some{one, two}, nil, "name.matches(r'^a') || name.matches(r'b$')"},
-		{"what is left out is left out of both", Some{one, two}, first, "(name.matches(r'^a') || name.matches(r'b$')) && !name.matches(r'c')"},
+		{"an exclusion applies to both", Some{one, two}, first, "(name.matches(r'^a') || name.matches(r'b$')) && !name.matches(r'c')"},
 		{"one of one", Some{one}, first, "name.matches(r'^a') && !name.matches(r'c')"},
 		{"no image", Some{}, first, "false && !name.matches(r'c')"},
 	} {
@@ -166,7 +166,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestQuote keeps what a text says inside its quotes.
+// TestQuote keeps a text's value inside its quotes.
 func TestQuote(t *testing.T) {
 	for text, want := range map[string]string{`a\.b`: `r'a\.b'`, "a\nb": `"a\nb"`, "a\rb": `"a\rb"`, `a'b"`: `"a'b\""`} {
 		if got := Quote(text); got != want {

@@ -42,7 +42,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestComments keeps what a source says inside its comment.
+// TestComments keeps a source's text inside its comment.
 func TestComments(t *testing.T) {
 	for _, text := range []string{"a\nkind: Pod", "a\r\nb", "a\u2028kind: Pod", "a\u0085kind: Pod", "a\x00b", strings.Repeat("word ", 100), strings.Repeat("w", 300), ""} {
 		for _, line := range strings.Split(strings.TrimSuffix(comment(text), "\n"), "\n") {
@@ -104,7 +104,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestWrite has what a policy says by itself, and what is filled in.
+// TestWrite covers a policy's own fields, and the defaults.
 func TestWrite(t *testing.T) {
 	on, off := true, false
 	const pods = "resources:\n          - pods\n          - pods/ephemeralcontainers\n"

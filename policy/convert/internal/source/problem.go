@@ -2,7 +2,7 @@ package source
 
 import "strings"
 
-// Problem is a part of a policy that cannot be carried.
+// Problem is a part of a policy that cannot be converted.
 type Problem struct {
 	// Path is the location, dotted, with indices in brackets; in a file of several documents
 	// it begins with "document 2: ".

@@ -76,7 +76,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitRefuses has what is no policy, and the most documents that a file may have.
+// TestSplitRefuses covers texts that are no policy, and the most documents that a file may have.
 func TestSplitRefuses(t *testing.T) {
 	for _, row := range []struct{ reason, text, problem string }{
 		{"the most", strings.Repeat("a: b\n---\n", 100), ""}, {"one more", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"},
@@ -95,7 +95,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-// TestPlaces has how a problem says where it stands.
+// TestPlaces covers the path of a problem.
 func TestPlaces(t *testing.T) {
 	for _, row := range []struct{ path, field, want string }{
 		{"", "a", "a"}, {"document 1: ", "a", "document 1: a"}, {"a", "", "a"}, {"a", "[0]", "a[0]"}, {"a", "b", "a.b"}, {"", "", ""}, {"", "[0]", "[0]"},
@@ -130,7 +130,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// TestMetadata reads names, and refuses what is none.
+// TestMetadata reads names, and refuses invalid ones.
 func TestMetadata(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string
@@ -150,7 +150,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestIdentity has who may sign, and what says it twice or not at all.
+// TestIdentity covers valid signer identities, and those with two values of a field or none.
 func TestIdentity(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
@@ -182,12 +182,12 @@ func TestIdentity(t *testing.T) {
 		{ivp.Identity{IssuerRegExp: "a$", Subject: "b"}, true}, {ivp.Identity{Issuer: "a", SubjectRegExp: "^b"}, true},
 	} {
 		if got := source.Anchored(ivp.Identity{Issuer: "x", Subject: "y"}, row.who); (got != "") != row.differs {
-			t.Errorf("of %+v it is said %q", row.who, got)
+			t.Errorf("%+v: got %q", row.who, got)
 		}
 	}
 }
 
-// TestStrictness has the only levels of notation that can be said.
+// TestStrictness lists the levels of notation that can be converted.
 func TestStrictness(t *testing.T) {
 	for level, fits := range map[string]bool{"": true, "strict": true, "permissive": false, "skip": false} {
 		c := source.New(source.Options{})
@@ -320,9 +320,9 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestSay gives each policy a name of its own, and refuses an expression that the
+// TestPolicyNames gives each policy a name of its own, and refuses an expression that the
 // gateway would not compile.
-func TestSay(t *testing.T) {
+func TestPolicyNames(t *testing.T) {
 	c := source.New(source.Options{})
 	for range 2 {
 		c.Say(&ivp.Policy{Name: "A/b", Images: []ivp.ImageReference{{Expression: strings.Repeat("x", 60<<10)}}})

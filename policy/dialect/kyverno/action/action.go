@@ -63,8 +63,8 @@ func Compile(d Document) (Actions, error) {
 	return usual.with(d, "spec.validationFailureAction", "spec.validationFailureActionOverrides")
 }
 
-// With returns the actions of a rule at a path with its own settings: the policy's settings fill
-// in the missing ones.
+// With returns the actions of a rule at a path with its own settings. The rule's overrides come first,
+// then its action, and without one the policy's overrides and action (Kyverno 1.19).
 func (a Actions) With(d Document, path string) (Actions, error) {
 	return a.with(d, path+".failureAction", path+".failureActionOverrides")
 }
@@ -77,9 +77,8 @@ func (a Actions) with(d Document, usual, overrides string) (Actions, error) {
 		errs = append(errs, err)
 		a.overrides = nil
 	}
-	if len(d.Overrides) > 0 {
-		a.overrides = nil
-	}
+	inherited := a.overrides
+	a.overrides = nil
 	for i, o := range d.Overrides {
 		path := overrides + "[" + strconv.Itoa(i) + "]"
 		action, err := Parse(o.Action, path+".action")
@@ -96,8 +95,12 @@ func (a Actions) with(d Document, usual, overrides string) (Actions, error) {
 		errs = append(errs, err, o.NamespaceSelector.Validate(path+".namespaceSelector"))
 		a.overrides = append(a.overrides, override{action: action, namespaces: o.Namespaces, selector: o.NamespaceSelector})
 	}
+	a.overrides = append(a.overrides, inherited...)
 	return a, errors.Join(errs...)
 }
+
+// Enforces reports whether a failure denies where no override applies.
+func (a Actions) Enforces() bool { return a.usual == policy.Enforce }
 
 // CanEnforce reports whether a failure denies anywhere.
 func (a Actions) CanEnforce() bool {

@@ -28,10 +28,13 @@ func TestActions(t *testing.T) {
 		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"a*"}}}}, action.Document{}, "", "b", policy.Audit, "an override for others"},
 		{action.Document{Overrides: []action.Override{{Action: "Enforce", NamespaceSelector: labels}}}, action.Document{}, "", "a", policy.Enforce, "an override by labels"},
 		{action.Document{Warns: true}, action.Document{}, "", "a", policy.Warn, "emitWarning"},
-		{action.Document{Usual: "Enforce", Warns: true}, action.Document{}, "", "a", policy.Enforce, "emitWarning is for what is admitted"},
+		{action.Document{Usual: "Enforce", Warns: true}, action.Document{}, "", "a", policy.Enforce, "emitWarning applies to admitted objects"},
 		{action.Document{Usual: "Enforce"}, action.Document{Usual: "Audit"}, "", "a", policy.Audit, "a rule's own"},
 		{action.Document{Usual: "Enforce", Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"*"}}}}, action.Document{Usual: "Audit"}, "", "a", policy.Audit, "a rule's own, and the policy's overrides"},
 		{action.Document{Usual: "Enforce"}, action.Document{Overrides: []action.Override{{Action: "Audit", Namespaces: []string{"a"}}}}, "", "a", policy.Audit, "a rule's override"},
+		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"prod"}}}}, action.Document{Overrides: []action.Override{{Action: "Audit", Namespaces: []string{"sandbox"}}}}, "", "prod", policy.Enforce, "the policy's override, where none of the rule fits"},
+		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"*"}}}}, action.Document{Overrides: []action.Override{{Action: "Audit", Namespaces: []string{"sandbox"}}}}, "", "sandbox", policy.Audit, "the rule's override first"},
+		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"*"}}}}, action.Document{Usual: "Audit", Overrides: []action.Override{{Action: "Audit", Namespaces: []string{"sandbox"}}}}, "", "prod", policy.Audit, "the rule's action before the policy's overrides"},
 	} {
 		actions, err := action.Compile(c.policy)
 		if err == nil && (c.rule.Usual != "" || c.rule.Overrides != nil) {
@@ -53,10 +56,10 @@ func TestActions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := actions.Of(&policy.Subject{Namespace: "a"}, ""); err == nil {
-		t.Error("labels that nobody knows")
+		t.Error("no error for unknown labels")
 	}
 	if _, err := actions.Of(&policy.Subject{Shape: policy.Shape{Bare: true}}, ""); err == nil {
-		t.Error("a namespace that nobody knows")
+		t.Error("no error for an unknown namespace")
 	}
 }
 

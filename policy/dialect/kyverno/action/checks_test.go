@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 )
 
-// TestOverridesOfRules: a rule's overrides take the place of the policy's, and a rule that
-// has none keeps those.
+// TestOverridesOfRules: a rule's overrides come before the policy's, which count where none of them
+// fits.
 func TestOverridesOfRules(t *testing.T) {
 	override := func(a, namespace string) []action.Override {
 		return []action.Override{{Action: a, Namespaces: []string{namespace}}}
@@ -27,7 +27,7 @@ func TestOverridesOfRules(t *testing.T) {
 	}{
 		{"the rule has none", "prod", action.Document{}, policy.Enforce},
 		{"the rule has an empty list", "prod", action.Document{Overrides: []action.Override{}}, policy.Enforce},
-		{"the rule has its own for another namespace", "prod", action.Document{Overrides: override("Enforce", "test")}, policy.Audit},
+		{"the rule has its own for another namespace", "prod", action.Document{Overrides: override("Enforce", "test")}, policy.Enforce},
 		{"the rule has its own", "test", action.Document{Overrides: override("Enforce", "test")}, policy.Enforce},
 		{"the rule has its own, which admits", "prod", action.Document{Overrides: override("Audit", "*")}, policy.Audit},
 	} {
@@ -50,7 +50,8 @@ func TestOverridesOfRules(t *testing.T) {
 	}
 }
 
-// TestOverridePolarity: what is not known, or is no namespace, never weakens a failure.
+// TestOverridePolarity: an unknown namespace, or an object without one, never weakens a
+// failure.
 func TestOverridePolarity(t *testing.T) {
 	prod, notProd := &match.Selector{MatchLabels: map[string]string{"env": "prod"}}, selector(t, "{matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}")
 	enforce, audit := func(s *match.Selector) action.Override {
@@ -78,8 +79,8 @@ func TestOverridePolarity(t *testing.T) {
 		{"a later one that fits, and is the same", "Enforce", []action.Override{audit(prod), {Action: "Audit", Namespaces: []string{"a"}}}, unknown, policy.Audit, false},
 		{"another namespace, whatever its labels", "Enforce", []action.Override{{Action: "Audit", Namespaces: []string{"b"}, NamespaceSelector: prod}}, unknown, policy.Enforce, false},
 		{"no namespace has no labels", "Enforce", []action.Override{audit(prod)}, cluster, policy.Enforce, false},
-		{"and none that weaken by what is absent", "Enforce", []action.Override{audit(notProd)}, cluster, policy.Enforce, false},
-		{"what is absent strengthens, as in Kyverno", "Audit", []action.Override{enforce(notProd)}, cluster, policy.Enforce, false},
+		{"and absent labels do not weaken", "Enforce", []action.Override{audit(notProd)}, cluster, policy.Enforce, false},
+		{"absent labels strengthen, as in Kyverno", "Audit", []action.Override{enforce(notProd)}, cluster, policy.Enforce, false},
 		{"every namespace, and none, as in Kyverno", "Enforce", []action.Override{{Action: "Audit", Namespaces: []string{"*"}}}, cluster, policy.Audit, false},
 		{"a Namespace's name, which the requester writes", "Enforce", []action.Override{{Action: "Audit", Namespaces: []string{"sand*"}}}, namespace, policy.Enforce, false},
 		{"a Namespace's labels, which the requester writes", "Enforce", []action.Override{audit(prod)}, namespace, policy.Enforce, false},

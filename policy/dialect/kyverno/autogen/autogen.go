@@ -22,7 +22,7 @@ const (
 )
 
 // Controllers returns the kinds for which the policy's pod rules are generated, in the order of
-// podControllers.
+// podControllers. The annotation names them by kind, or by plural resource in any case.
 func Controllers(annotations map[string]string) ([]string, error) {
 	wanted, set := annotations[annotation]
 	switch {
@@ -37,11 +37,14 @@ func Controllers(annotations map[string]string) ([]string, error) {
 		if name == "" {
 			continue
 		}
-		if !slices.Contains(match.PodControllers(), name) {
+		at := slices.IndexFunc(match.PodControllers(), func(kind string) bool {
+			return kind == name || strings.EqualFold(kind+"s", name)
+		})
+		if at < 0 {
 			return nil, field.Fail("metadata.annotations["+annotation+"]", "unknown pod controller %q: want none, all, or some of %s",
 				name, strings.Join(match.PodControllers(), ", "))
 		}
-		kinds = append(kinds, name)
+		kinds = append(kinds, match.PodControllers()[at])
 	}
 	return kinds, nil
 }

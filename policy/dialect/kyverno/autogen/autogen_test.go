@@ -40,13 +40,17 @@ func TestControllers(t *testing.T) {
 		{map[string]string{name: "all"}, "DaemonSet Deployment Job StatefulSet ReplicaSet ReplicationController CronJob"},
 		{map[string]string{name: "none"}, ""},
 		{map[string]string{name: "Deployment, CronJob,"}, "Deployment CronJob"},
+		{map[string]string{name: "deployments,cronjobs"}, "Deployment CronJob"},
+		{map[string]string{name: "Deployments,DaemonSet"}, "Deployment DaemonSet"},
 	} {
 		if got, err := autogen.Controllers(c.annotations); strings.Join(got, " ") != c.want || err != nil {
 			t.Errorf("%v: %v, %v", c.annotations, got, err)
 		}
 	}
-	if _, err := autogen.Controllers(map[string]string{name: "Rollout"}); err == nil || !strings.Contains(err.Error(), "unknown pod controller") {
-		t.Error(err)
+	for _, unknown := range []string{"Rollout", "rollouts", "Deployment,pods", "deployment"} {
+		if _, err := autogen.Controllers(map[string]string{name: unknown}); err == nil || !strings.Contains(err.Error(), "unknown pod controller") {
+			t.Error(unknown, err)
+		}
 	}
 }
 
@@ -75,7 +79,7 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// TestRewrite holds rules against what they would be by hand.
+// TestRewrite compares rewritten rules with rules that were written by hand.
 func TestRewrite(t *testing.T) {
 	template := autogen.Followers("r", []string{"Deployment"})[0]
 	for _, c := range []struct{ rule, want, reason string }{
@@ -84,7 +88,7 @@ func TestRewrite(t *testing.T) {
 		{"validate: {deny: {conditions: {any: [{key: '{{request.object.spec.x}}', operator: In, value: '{{request.oldObject.metadata.y}}'}]}}}",
 			"validate: {deny: {conditions: {any: [{key: '{{request.object.spec.template.spec.x}}', operator: In, value: '{{request.oldObject.spec.template.metadata.y}}'}]}}}", "conditions"},
 		{"validate: {foreach: [{list: 'request.object.spec.containers', pattern: {image: '{{request.object.metadata.name}}'}}]}",
-			"validate: {foreach: [{list: 'request.object.spec.template.spec.containers', pattern: {image: '{{request.object.spec.template.metadata.name}}'}}]}", "a loop, whose pattern is the element's"},
+			"validate: {foreach: [{list: 'request.object.spec.template.spec.containers', pattern: {image: '{{request.object.spec.template.metadata.name}}'}}]}", "a loop: its pattern is for the element"},
 		{"preconditions: {all: [{key: '{{request.object.metadata.namespace}}', operator: Equals, value: a}]}, validate: {deny: {}}",
 			"preconditions: {all: [{key: '{{request.object.metadata.namespace}}', operator: Equals, value: a}]}, validate: {deny: {}}", "the namespace is the object's"},
 		{"context: [{name: a, variable: {jmesPath: request.object.spec}}], validate: {podSecurity: {level: baseline}}",
@@ -98,7 +102,7 @@ func TestRewrite(t *testing.T) {
 		{"validate: {pattern: null, anyPattern: 7, deny: {}}", "validate: {pattern: null, anyPattern: 7, deny: {}}", "no pattern"},
 		{"mutate: {patchStrategicMerge: null, foreach: [7]}", "mutate: {patchStrategicMerge: null, foreach: [7]}", "no merge, and a loop that is none"},
 		{"validate: {foreach: [{list: a, anyPattern: [{spec: {a: b}}]}]}", "validate: {foreach: [{list: a, anyPattern: [{spec: {a: b}}]}]}", "patterns in a loop are the element's"},
-		{"validate: 7, mutate: 7, context: null", "validate: 7, mutate: 7, context: null", "what is no object stays"},
+		{"validate: 7, mutate: 7, context: null", "validate: 7, mutate: 7, context: null", "a value that is no object stays"},
 	} {
 		rule := object(t, "{name: r, "+c.rule+"}")
 		before := object(t, "{name: r, "+c.rule+"}")

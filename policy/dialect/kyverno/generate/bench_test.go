@@ -20,8 +20,8 @@ func BenchmarkSelects(b *testing.B) {
 	}
 }
 
-// BenchmarkGenerate is what one costs that a rule means, without what the API server
-// is asked.
+// BenchmarkGenerate is the cost of one generated object, without requests to the API
+// server.
 func BenchmarkGenerate(b *testing.B) {
 	g := generation(b, "", certificateRule)
 	s := subject(b, benchPod, policy.User{})

@@ -107,10 +107,10 @@ func TestCompileAccepts(t *testing.T) {
 		{"as many targets as may be", "", ofMaps + "mutate: {targets: [" + strings.Repeat("{apiVersion: v1, kind: Pod}, ", 50) + "]" + patched},
 		{"as many loops as may be", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: request.a, "+madeObject+"}, ", 50) + "]}"},
 		{"a Policy's own namespace", "b", ofMaps + "generate: {" + madeObject + "}"},
-		{"a namespace of which a Policy cannot tell yet", "b", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.namespace}}', data: {}}"},
+		{"a namespace that is not known until evaluation", "b", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.namespace}}', data: {}}"},
 		{"a target in a Policy's own namespace", "b", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: b}]" + patched},
 		{"a target in a namespace", "", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: b}]" + patched},
-		{"a target whose name, namespace and labels come of the trigger", "", ofMaps + "context: [{name: x, variable: {value: y}}]\nmutate: {targets: [{apiVersion: v1, kind: Pod, name: '{{ request.object.data.main }}', namespace: '{{ request.namespace }}', selector: {matchLabels: {a: '{{ x }}'}}}]" + patched},
+		{"a target with name, namespace and labels of the trigger", "", ofMaps + "context: [{name: x, variable: {value: y}}]\nmutate: {targets: [{apiVersion: v1, kind: Pod, name: '{{ request.object.data.main }}', namespace: '{{ request.namespace }}', selector: {matchLabels: {a: '{{ x }}'}}}]" + patched},
 		{"a target by patterns", "", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, name: 'web-*', namespace: 'shop-?'}]" + patched},
 		{"a target of the cluster", "", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Namespace, name: a}]" + patched},
 		{"a target of a custom kind in the plural", "", ofMaps + "mutate: {targets: [{apiVersion: example.org/v1, kind: Pods, namespace: b}]" + patched},
@@ -132,7 +132,7 @@ func TestTerms(t *testing.T) {
 		settings       generate.Settings
 		want           policy.Terms
 	}{
-		{"nothing is said", madeObject, generate.Settings{}, policy.Terms{}},
+		{"no settings", madeObject, generate.Settings{}, policy.Terms{}},
 		{"by the policy", madeObject, generate.Settings{Existing: true, Apply: true}, policy.Terms{Existing: true, Apply: true}},
 		{"by the rule", "generateExisting: false, synchronize: true, orphanDownstreamOnPolicyDelete: true, " + madeObject, generate.Settings{Existing: true}, policy.Terms{Synchronize: true, Orphan: true}},
 		{"by the rule alone", "generateExisting: true, " + madeObject, generate.Settings{}, policy.Terms{Existing: true}},
@@ -258,9 +258,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoTrigger: what is gone or connected to makes nothing, nor does a part of an
-// object.
-func TestWhatIsNoTrigger(t *testing.T) {
+// TestNotATrigger: deletions, connections and requests for subresources generate nothing.
+func TestNotATrigger(t *testing.T) {
 	g := generation(t, "", ofMaps+"generate: {"+madeObject+"}")
 	for _, c := range []struct {
 		reason  string
@@ -299,7 +298,7 @@ func TestWhatIsNoTrigger(t *testing.T) {
 	}
 	edited := generation(t, "", strings.Replace(ofMaps, "[ConfigMap]}", "[ConfigMap]}, clusterRoles: [edit]", 1)+"generate: {"+madeObject+"}")
 	for reason, user := range map[string]policy.User{
-		"a role that is meant": {Name: "ann", RolesKnown: true, ClusterRoles: []string{"edit"}}, "roles that nobody knows": {Name: "ann"}, "another role": {Name: "ann", RolesKnown: true},
+		"a role that is meant": {Name: "ann", RolesKnown: true, ClusterRoles: []string{"edit"}}, "unknown roles": {Name: "ann"}, "another role": {Name: "ann", RolesKnown: true},
 	} {
 		if got, want := edited.Selects(subject(t, trigger, user)), reason != "another role"; got != want {
 			t.Errorf("%s: selected %t", reason, got)
@@ -322,7 +321,7 @@ func TestTargetsOfAPolicy(t *testing.T) {
 	}
 }
 
-// TestSelectionsThatFail: where nobody can tell which objects are meant, none are.
+// TestSelectionsThatFail: a selection that cannot be evaluated selects no objects.
 func TestSelectionsThatFail(t *testing.T) {
 	for _, c := range []struct{ reason, target, says string }{
 		{"a name that is not there", "name: '{{request.object.nowhere}}'", "nowhere"},
@@ -383,7 +382,8 @@ func TestAlterFails(t *testing.T) {
 	}
 }
 
-// TestNamesOfRequester: where a rule may read who asks, and where a word only looks like it.
+// TestNamesOfRequester: expressions that may read the requester, and expressions that only
+// look like it.
 func TestNamesOfRequester(t *testing.T) {
 	for _, c := range []struct {
 		text string

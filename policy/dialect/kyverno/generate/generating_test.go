@@ -164,14 +164,14 @@ func TestGenerate(t *testing.T) {
 		want         []string
 		reason       string
 	}{
-		"a binding for who made the namespace": {rule: bindingRule, object: namespace, user: alice, result: policy.Pass, want: []string{`
+		"a binding for the namespace's creator": {rule: bindingRule, object: namespace, user: alice, result: policy.Pass, want: []string{`
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: alice-owns, namespace: team-a, annotations: {example.com/owner: alice}}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
 subjects: [{kind: User, name: alice}]
 `}},
-		"none for who is excluded by a role":  {rule: bindingRule, object: namespace, user: admin},
+		"none for a user excluded by a role":  {rule: bindingRule, object: namespace, user: admin},
 		"undecided where roles are not known": {rule: bindingRule, object: namespace, user: policy.User{Name: "alice"}, result: policy.Indeterminate, reason: "roles"},
 		"none for another kind":               {rule: bindingRule, object: pod, user: alice},
 		"a certificate with the owner of pods": {rule: certificateRule, object: pod, result: policy.Pass, want: []string{`
@@ -205,7 +205,7 @@ spec: {secretName: sidecar-web-tls, duration: 720h0m0s, renewBefore: 10m}
 		"data cannot rename the object": {result: policy.Pass, object: namespace,
 			rule: `{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {apiVersion: v2, kind: Secret, metadata: {name: x, namespace: y}, data: {k: v}}}}`,
 			want: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {k: v}}"}},
-		"one for each element whose precondition is met": {result: policy.Pass,
+		"one for each element that meets the precondition": {result: policy.Pass,
 			object: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}, data: {zones: "a,b,c"}}`,
 			rule: `{name: r, match: {any: [{resources: {kinds: [ConfigMap]}}]}, generate: {foreach: [{list: "split(request.object.data.zones, ',')",
 				context: [{name: upper, variable: {jmesPath: to_upper(element)}}],
@@ -226,7 +226,7 @@ spec: {secretName: sidecar-web-tls, duration: 720h0m0s, renewBefore: 10m}
 				t.Fatalf("result %q, want %q: %v", got.Result, test.result, got.Reasons)
 			}
 			if test.reason != "" && (len(got.Reasons) == 0 || !strings.Contains(got.Reasons[0].Message, test.reason)) {
-				t.Errorf("reasons %v do not speak of %q", got.Reasons, test.reason)
+				t.Errorf("reasons %v do not contain %q", got.Reasons, test.reason)
 			}
 			if len(got.Objects) != len(test.want) {
 				t.Fatalf("objects %v, want %d", got.Objects, len(test.want))

@@ -76,15 +76,15 @@ func TestSamplesGenerate(t *testing.T) {
 		want          []string // kind namespace/name
 		in            string   // that stands in the first
 	}{
-		"a network policy":                {path: "kyverno-tests/best-practices/add-network-policy/add-network-policy.yaml", trigger: namespace, want: []string{"NetworkPolicy hello-world-namespace/default-deny"}, in: "policyTypes:[Ingress Egress]"},
-		"a network policy for names":      {path: "kyverno-tests/best-practices/add-networkpolicy-dns/add-networkpolicy-dns.yaml", trigger: namespace, want: []string{"NetworkPolicy hello-world-namespace/allow-dns"}, in: "port:53"},
-		"a quota and limits":              {path: "kyverno-tests/best-practices/add-ns-quota/add-ns-quota.yaml", trigger: namespace, want: []string{"ResourceQuota hello-world-namespace/default-resourcequota", "LimitRange hello-world-namespace/default-limitrange"}, in: "requests.memory:16Gi"},
-		"a role binding":                  {path: "kyverno-tests/best-practices/add-rolebinding/add-rolebinding.yaml", trigger: namespace, user: alice, want: []string{"RoleBinding hello-world-namespace/alice-admin-binding"}, in: "kyverno.io/user:alice"},
-		"no role binding for an admin":    {path: "kyverno-tests/best-practices/add-rolebinding/add-rolebinding.yaml", trigger: namespace, user: policy.User{Name: "root", RolesKnown: true, ClusterRoles: []string{"cluster-admin"}}},
-		"a role binding of the deck":      {path: "seed-policies/kubecon/generate-admin-rolebinding.yaml", trigger: namespace, user: alice, want: []string{"RoleBinding hello-world-namespace/alice-admin-binding"}, in: "name:alice"},
-		"a certificate":                   {path: "seed-policies/miro/05-sidecar-inject/policy.yaml", trigger: pod, want: []string{"Certificate shop/nginx-app"}, in: "secretName:nginx-app-tls"},
-		"no certificate without a label":  {path: "seed-policies/miro/05-sidecar-inject/policy.yaml", trigger: strings.Replace(pod, "nginx.kyverno.io/inject", "other", 1)},
-		"nothing for what is not matched": {path: "kyverno-tests/best-practices/add-network-policy/add-network-policy.yaml", trigger: pod},
+		"a network policy":               {path: "kyverno-tests/best-practices/add-network-policy/add-network-policy.yaml", trigger: namespace, want: []string{"NetworkPolicy hello-world-namespace/default-deny"}, in: "policyTypes:[Ingress Egress]"},
+		"a network policy for names":     {path: "kyverno-tests/best-practices/add-networkpolicy-dns/add-networkpolicy-dns.yaml", trigger: namespace, want: []string{"NetworkPolicy hello-world-namespace/allow-dns"}, in: "port:53"},
+		"a quota and limits":             {path: "kyverno-tests/best-practices/add-ns-quota/add-ns-quota.yaml", trigger: namespace, want: []string{"ResourceQuota hello-world-namespace/default-resourcequota", "LimitRange hello-world-namespace/default-limitrange"}, in: "requests.memory:16Gi"},
+		"a role binding":                 {path: "kyverno-tests/best-practices/add-rolebinding/add-rolebinding.yaml", trigger: namespace, user: alice, want: []string{"RoleBinding hello-world-namespace/alice-admin-binding"}, in: "kyverno.io/user:alice"},
+		"no role binding for an admin":   {path: "kyverno-tests/best-practices/add-rolebinding/add-rolebinding.yaml", trigger: namespace, user: policy.User{Name: "root", RolesKnown: true, ClusterRoles: []string{"cluster-admin"}}},
+		"a role binding of the deck":     {path: "seed-policies/kubecon/generate-admin-rolebinding.yaml", trigger: namespace, user: alice, want: []string{"RoleBinding hello-world-namespace/alice-admin-binding"}, in: "name:alice"},
+		"a certificate":                  {path: "seed-policies/miro/05-sidecar-inject/policy.yaml", trigger: pod, want: []string{"Certificate shop/nginx-app"}, in: "secretName:nginx-app-tls"},
+		"no certificate without a label": {path: "seed-policies/miro/05-sidecar-inject/policy.yaml", trigger: strings.Replace(pod, "nginx.kyverno.io/inject", "other", 1)},
+		"nothing for other objects":      {path: "kyverno-tests/best-practices/add-network-policy/add-network-policy.yaml", trigger: pod},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := sampleSet(t, test.path)
@@ -127,9 +127,9 @@ func TestSamplesAlter(t *testing.T) {
 		t.Errorf("another ConfigMap: %+v", results)
 	}
 	if set.NeedsRequester(trigger) {
-		t.Error("nobody reads who made the ConfigMap")
+		t.Error("no rule reads the creator of the ConfigMap")
 	}
 	if set := sampleSet(t, "seed-policies/kubecon/generate-admin-rolebinding.yaml"); !set.NeedsRequester(subject(t, "{apiVersion: v1, kind: Namespace, metadata: {name: a}}", policy.User{})) {
-		t.Error("who made the Namespace is read")
+		t.Error("a rule reads the creator of the Namespace")
 	}
 }

@@ -75,14 +75,14 @@ func (s kindSelector) checkVersion(path string) error {
 // checkBody refuses the kind of the body of requests for subresources: a rule names the object and
 // the subresource. A kind of that name in another group may be a custom one.
 func (s kindSelector) checkBody(path string) error {
-	for _, one := range append(allSent(), sent{"scale", "autoscaling", "Scale", "*"}) {
-		if one.kind == s.kind && wildcard.Match(s.group, one.group) && len(s.builtins()) == 0 {
+	for _, one := range append(builtin.AllSent(), builtin.Sent{Subresource: "scale", Group: "autoscaling", Kind: "Scale", Of: "*"}) {
+		if one.Kind == s.kind && wildcard.Match(s.group, one.Group) && len(s.builtins()) == 0 {
 			custom := ""
 			if s.group == "*" {
 				custom = "; for a custom kind of that name write its group, as in GROUP/VERSION/" + s.kind
 			}
 			return field.Fail(path, "%s is the body of requests for a subresource, and so the kind would match nothing: write %s/%s%s",
-				s.kind, one.of, one.subresource, custom)
+				s.kind, one.Of, one.Subresource, custom)
 		}
 	}
 	return nil

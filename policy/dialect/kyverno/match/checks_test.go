@@ -19,7 +19,7 @@ func is(group, version, kind, subresource string) *policy.Subject {
 	return subject(kind, func(s *policy.Subject) { s.Group, s.Version, s.Subresource = group, version, subresource })
 }
 
-// TestKinds: what each form of a kind means, and what it does not.
+// TestKinds: each form of a kind matches exactly the kinds that it names.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		reason, kind string
@@ -75,15 +75,15 @@ func TestKinds(t *testing.T) {
 		{"also where no kind is named", "v1/*", is("", "v1", "Pod", "ephemeralcontainers"), true},
 		{"and no other object", "Service", is("", "v1", "Pod", "ephemeralcontainers"), false},
 
-		{"what is sent to exec", "Pod/exec", is("", "v1", "PodExecOptions", "exec"), true},
-		{"what is sent to exec is not sent to attach", "Pod/attach", is("", "v1", "PodExecOptions", "exec"), false},
-		{"nor is it what exec wants, where it is sent to attach", "Pod/exec", is("", "v1", "PodExecOptions", "attach"), false},
-		{"what is sent to pods as proxies", "Pod/proxy", is("", "v1", "PodProxyOptions", "proxy"), true},
-		{"what is sent to services as proxies", "Pod/proxy", is("", "v1", "ServiceProxyOptions", "proxy"), false},
-		{"what is sent to pods, and services are meant", "Service/proxy", is("", "v1", "PodProxyOptions", "proxy"), false},
-		{"what is sent to pods, and another group is meant", "example.com/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
-		{"what is sent to pods, and another version is meant", "v2*/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
-		{"what is sent to pods, and pods are meant", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
+		{"the body of exec", "Pod/exec", is("", "v1", "PodExecOptions", "exec"), true},
+		{"the body of exec is not that of attach", "Pod/attach", is("", "v1", "PodExecOptions", "exec"), false},
+		{"nor does the body of exec match when it is sent to attach", "Pod/exec", is("", "v1", "PodExecOptions", "attach"), false},
+		{"the body of a pod's proxy", "Pod/proxy", is("", "v1", "PodProxyOptions", "proxy"), true},
+		{"the body of a service's proxy", "Pod/proxy", is("", "v1", "ServiceProxyOptions", "proxy"), false},
+		{"the body of a pod's proxy, and the kind names services", "Service/proxy", is("", "v1", "PodProxyOptions", "proxy"), false},
+		{"the body of exec, and the kind names another group", "example.com/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
+		{"the body of exec, and the kind names another version", "v2*/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
+		{"the body of exec, and the kind names pods", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
 	} {
 		if got, err := compile(t, kinds(c.kind)).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s: %s matches: %t, %v", c.reason, c.kind, got, err)
@@ -134,14 +134,14 @@ func TestMatchesMore(t *testing.T) {
 		{"what another group calls so is where it is", resources("namespaces: [prod]"), namespace("example.com"), true, false},
 		{"labels of namespaces do not keep Namespaces from a rule, as in Kyverno", selecting, namespace(""), true, false},
 		{"but what another group calls so", selecting, namespace("example.com"), true, false},
-		{"what is in no namespace has any labels of one", selecting, func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }, true, false},
+		{"a cluster-scoped object matches any namespace labels", selecting, func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }, true, false},
 
-		{"a user of whom groups are known, and not that one", "any: [{subjects: [{kind: Group, name: ops}]}]", groups, false, false},
-		{"a user of whom groups are known", "any: [{subjects: [{kind: Group, name: dev}]}]", groups, true, false},
+		{"a user with known groups, and another group", "any: [{subjects: [{kind: Group, name: ops}]}]", groups, false, false},
+		{"a user with known groups", "any: [{subjects: [{kind: Group, name: dev}]}]", groups, true, false},
 		{"one of all that is not known", "all: [{resources: {kinds: [Pod]}}, {roles: ['prod:a']}]", func(s *policy.Subject) { s.User.RolesKnown = false }, false, true},
 
-		{"labels of what is deleted", resources("selector: {matchLabels: {app: web}}"), deleted, true, false},
-		{"other labels of what is deleted", resources("selector: {matchLabels: {app: api}}"), deleted, false, false},
+		{"labels of a deleted object", resources("selector: {matchLabels: {app: web}}"), deleted, true, false},
+		{"other labels of a deleted object", resources("selector: {matchLabels: {app: api}}"), deleted, false, false},
 		{"what a name is made of", resources("names: [web-]"), generated, true, false},
 		{"what a name can come of", resources("names: ['web-?????']"), generated, true, false},
 		{"what another name is made of", resources("names: [api-]"), generated, false, false},
@@ -224,7 +224,7 @@ func TestOfPods(t *testing.T) {
 	}
 }
 
-// TestForKindsFilters: what becomes of filters that speak of no pods.
+// TestForKindsFilters: ForKinds replaces pods and keeps filters that do not match pods.
 func TestForKindsFilters(t *testing.T) {
 	job := func(namespace string) *policy.Subject {
 		s := is("batch", "v1", "Job", "")
@@ -245,13 +245,13 @@ func TestForKindsFilters(t *testing.T) {
 		{"of all filters each must match still", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: ['*'], namespaces: [prod]}}]", job("test"), false},
 		{"and may", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: ['*'], namespaces: [prod]}}]", job("prod"), true},
 	} {
-		if got, err := compile(t, c.text).ForKinds([]string{"Job"}).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
+		if got, err := compile(t, c.text).ForKinds([]string{"Job"}, false).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s: %s: %t, %v", c.reason, c.text, got, err)
 		}
 	}
 }
 
-// TestTargetsOf: what a block speaks of, no more than it must.
+// TestTargetsOf: the targets of a block are as narrow as possible.
 func TestTargetsOf(t *testing.T) {
 	for _, c := range []struct{ reason, text, want string }{
 		{"every kind, and no subresources", kinds("*"), "*/*/*/ */*/*/ephemeralcontainers"},
@@ -294,8 +294,8 @@ func TestJoinTargets(t *testing.T) {
 	}
 }
 
-// TestSent: what is sent to a subresource is asked about with it, and the API server is
-// not asked to.
+// TestSent: the kind of a subresource's body is a target in addition, and is not registered
+// at the API server.
 func TestSent(t *testing.T) {
 	target := func(group, version, kind, subresource string) policy.Target {
 		return policy.Target{Group: group, Version: version, Kind: kind, Subresource: subresource}
@@ -316,7 +316,7 @@ func TestSent(t *testing.T) {
 			t.Errorf("beside %+v: %+v, want %+v", c.of, got, c.want)
 		}
 		if got := match.WithoutSent(with); !reflect.DeepEqual(got, []policy.Target{c.of}) {
-			t.Errorf("without what is sent: %+v", got)
+			t.Errorf("without bodies: %+v", got)
 		}
 	}
 	for _, stays := range []policy.Target{
@@ -329,7 +329,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-func TestSpeaks(t *testing.T) {
+func TestMayMatch(t *testing.T) {
 	for _, c := range []struct {
 		operations []string // of the target
 		operation  string
@@ -340,9 +340,9 @@ func TestSpeaks(t *testing.T) {
 	} {
 		s := subject("Pod", func(s *policy.Subject) { s.Operation = c.operation })
 		targets := []policy.Target{{Group: "*", Version: "*", Kind: "Pod", Operations: c.operations}}
-		if got := match.Speaks(targets, s); got != c.want {
+		if got := match.MayMatch(targets, s); got != c.want {
 			text, _ := json.Marshal(targets)
-			t.Errorf("%s speaks of a %s: %t", text, c.operation, got)
+			t.Errorf("%s matches a %s: %t", text, c.operation, got)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (s *kindSelector) matches(subject *policy.Subject, exact bool) logic.Value 
 		return logic.Is(false)
 	case s.matchesSent(subject):
 		return logic.Is(true)
-	case subject.IsBody():
+	case subject.IsBody() && !isSent(subject):
 		return s.matchesParent(subject)
 	}
 	return logic.Is(false)

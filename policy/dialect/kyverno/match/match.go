@@ -226,14 +226,15 @@ func (f *filter) matchesUser(s *policy.Subject, polarity Polarity) logic.Value {
 	if len(f.Roles)+len(f.ClusterRoles) > 0 && !u.RolesKnown {
 		return logic.Indeterminate(errRolesUnknown)
 	}
-	if len(f.Roles) > 0 && !anyOf(f.Roles, u.Roles) {
+	if len(f.Roles) > 0 && !anyOf(f.Roles, u.Roles, polarity != Selecting) {
 		return logic.Is(false)
 	}
-	return logic.Is(len(f.ClusterRoles) == 0 || anyOf(f.ClusterRoles, u.ClusterRoles))
+	return logic.Is(len(f.ClusterRoles) == 0 || anyOf(f.ClusterRoles, u.ClusterRoles, polarity != Selecting))
 }
 
-func anyOf(patterns, texts []string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return wildcard.Any(patterns, text) })
+// anyOf compares exactly, as Kyverno does with roles, where a pattern would exempt users.
+func anyOf(names, of []string, exact bool) bool {
+	return slices.ContainsFunc(of, func(s string) bool { return slices.Contains(names, s) || !exact && wildcard.Any(names, s) })
 }
 
 func (s subject) matches(u *policy.User) bool {
@@ -243,5 +244,5 @@ func (s subject) matches(u *policy.User) bool {
 	case "User":
 		return wildcard.Match(s.Name, u.Name)
 	}
-	return anyOf([]string{s.Name}, u.Groups)
+	return anyOf([]string{s.Name}, u.Groups, false)
 }

@@ -99,10 +99,10 @@ func TestIndeterminate(t *testing.T) {
 	nobody := subject("Pod", func(s *policy.Subject) { s.User = policy.User{} })
 	user := compile(t, "any: [{subjects: [{kind: User, name: ann}]}]")
 	if got, _ := user.Matches(nobody, match.Selecting).Result(); !got {
-		t.Error("a rule about users does not apply where nobody asks")
+		t.Error("a rule about users does not apply without a requester")
 	}
 	if got, _ := user.Matches(nobody, match.Excluding).Result(); got {
-		t.Error("users are excluded where nobody asks")
+		t.Error("users are excluded without a requester")
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAboutPods(t *testing.T) {
 }
 
 func TestForKinds(t *testing.T) {
-	jobs := compile(t, "any: [{resources: {kinds: [Pod], namespaces: [prod]}}, {resources: {kinds: [Service]}}]").ForKinds([]string{"Job", "Deployment"})
+	jobs := compile(t, "any: [{resources: {kinds: [Pod], namespaces: [prod]}}, {resources: {kinds: [Service]}}]").ForKinds([]string{"Job", "Deployment"}, false)
 	for _, c := range []struct {
 		group, kind string
 		want        bool
@@ -155,6 +155,13 @@ func TestForKinds(t *testing.T) {
 		s := subject(c.kind, func(s *policy.Subject) { s.Group = c.group })
 		if got, err := jobs.Matches(s, match.Selecting).Result(); got != c.want || err != nil {
 			t.Errorf("%s/%s: %t, %v", c.group, c.kind, got, err)
+		}
+	}
+	excluded := compile(t, "any: [{resources: {kinds: [Pod], namespaces: [prod]}}, {resources: {kinds: [Deployment]}}]").ForKinds([]string{"Job", "Deployment"}, true)
+	for kind, want := range map[string]bool{"Deployment": true, "Job": false} {
+		s := subject(kind, func(s *policy.Subject) { s.Group, s.Namespace = match.GroupOf(kind), "test" })
+		if got, err := excluded.Matches(s, match.Excluding).Result(); got != want || err != nil {
+			t.Errorf("an exclusion, of a %s: %t, %v", kind, got, err)
 		}
 	}
 }
@@ -185,10 +192,10 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}
-	if !match.Speaks(block.Targets(), subject("Service", func(s *policy.Subject) { s.Namespace = "a" })) || match.Speaks(block.Targets(), subject("Service", nil)) {
+	if !match.MayMatch(block.Targets(), subject("Service", func(s *policy.Subject) { s.Namespace = "a" })) || match.MayMatch(block.Targets(), subject("Service", nil)) {
 		t.Error("targets and subjects disagree")
 	}
-	if !match.Speaks(match.PodTargets(nil), subject("Pod", nil)) || match.Speaks(match.PodTargets(nil), subject("Service", nil)) {
+	if !match.MayMatch(match.PodTargets(nil), subject("Pod", nil)) || match.MayMatch(match.PodTargets(nil), subject("Service", nil)) {
 		t.Error("pods are not what pods and their controllers are")
 	}
 }

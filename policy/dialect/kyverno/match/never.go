@@ -102,12 +102,21 @@ func (f *filter) covers(m *filter) bool {
 	users := len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0 ||
 		reflect.DeepEqual(f.Subjects, m.Subjects) && reflect.DeepEqual(f.Roles, m.Roles) && reflect.DeepEqual(f.ClusterRoles, m.ClusterRoles)
 	return kinds && users && includesAll(f.names, m.names) && includesAll(wide.Namespaces, narrow.Namespaces) && includesAll(wide.Operations, narrow.Operations) &&
-		wide.Selector.covers(narrow.Selector) && wide.NamespaceSelector.covers(narrow.NamespaceSelector)
+		wide.Selector.covers(narrow.Selector) &&
+		(wide.NamespaceSelector.covers(narrow.NamespaceSelector) || !wide.NamespaceSelector.selects() && m.isNamespaced())
 }
 
-// covers: one without requirements matches no object of the cluster where it is of namespaces.
+// covers: one of namespaces without requirements matches no cluster-scoped object.
 func (s *Selector) covers(other *Selector) bool {
 	return s == nil || other != nil && reflect.DeepEqual(*s, *other)
+}
+
+// isNamespaced reports whether all objects of the filter are known to be in namespaces.
+func (f *filter) isNamespaced() bool {
+	return len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool {
+		known := k.builtins()
+		return len(known) == 0 || slices.ContainsFunc(known, func(r builtin.Resource) bool { return r.Cluster })
+	})
 }
 
 // includes reports whether a pattern matches everything that another matches.

@@ -74,13 +74,13 @@ func (b Block) SelectsKind(kind string) bool {
 // namesPod reports whether the selector's kind is Pod, in any version.
 func (s kindSelector) namesPod() bool { return s.kind == "Pod" && s.subresource == "" }
 
-// ForKinds returns the block with other kinds in place of pods. It omits filters for other kinds
-// if one filter suffices.
-func (b Block) ForKinds(kinds []string) Block {
+// ForKinds returns the block with other kinds in place of pods. Filters for other kinds are kept
+// where all must hold, and in an exclusion, which they do not narrow.
+func (b Block) ForKinds(kinds []string, excludes bool) Block {
 	changed := Block{all: b.all, exact: b.exact}
 	for _, f := range b.filters {
 		if len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, kindSelector.namesPod) {
-			if b.all {
+			if b.all || excludes {
 				changed.filters = append(changed.filters, f)
 			}
 			continue
@@ -96,9 +96,8 @@ func (b Block) ForKinds(kinds []string) Block {
 	return changed
 }
 
-// GroupOf returns the API group of a pod controller, which keeps a generated rule
-// from matching another kind of the
-// same name.
+// GroupOf returns the API group of a pod controller, which keeps a generated rule from matching
+// another kind of the same name.
 func GroupOf(kind string) string {
 	switch kind {
 	case "Job", "CronJob":

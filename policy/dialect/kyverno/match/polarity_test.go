@@ -27,7 +27,7 @@ func metadata(meta map[string]any) func(*policy.Subject) {
 
 func labels(value any) func(*policy.Subject) { return metadata(map[string]any{"labels": value}) }
 
-// at makes the subject a request for a subresource, whose body is of a kind.
+// at makes the subject a request for a subresource with a body of a kind.
 func at(subresource, kind string) func(*policy.Subject) {
 	return func(s *policy.Subject) {
 		s.Subresource = subresource
@@ -76,7 +76,7 @@ func TestPolarity(t *testing.T) {
 		{"kinds: later containers that are named", one("kinds: [Pod/ephemeralcontainers]"), at("ephemeralcontainers", "Pod"), "yes", "yes", "yes"},
 		{"kinds: the object of a Scale is not known", one("kinds: [Deployment/scale]"), func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, "unknown", "unknown", "unknown"},
 		{"kinds: the scale of every kind", one("kinds: ['*/scale']"), func(s *policy.Subject) { s.Group, s.Kind, s.Subresource = "autoscaling", "Scale", "scale" }, "yes", "yes", "yes"},
-		{"kinds: the scale of a custom kind whose resource alone is known", one("kinds: [Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
+		{"kinds: the scale of a custom kind, by its resource alone", one("kinds: [Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
 		{"kinds: in its group and version", one("kinds: [example.com/v1/Foo/scale]"), scaleOf("example.com"), "unknown", "unknown", "unknown"},
 		{"kinds: in another group", one("kinds: [example.net/v1/Foo/scale]"), scaleOf("example.com"), "no", "no", "no"},
 		{"kinds: in another version", one("kinds: [example.com/v2/Foo/scale]"), scaleOf("example.com"), "unknown", "no", "no"},
@@ -111,7 +111,7 @@ func TestPolarity(t *testing.T) {
 		{"namespaces: of the cluster", one("namespaces: [prod]"), clusterScoped, "no", "no", "no"},
 		{"namespaces: of the cluster, as in Kyverno", one("namespaces: ['*']"), clusterScoped, "yes", "yes", "yes"},
 		{"namespaces: a Namespace is in itself", one("namespaces: [web]"), func(s *policy.Subject) { s.Kind = "Namespace" }, "yes", "yes", "yes"},
-		{"namespaces: a Namespace whose name may be generated", one("namespaces: [web-bcdfg]"), func(s *policy.Subject) {
+		{"namespaces: a Namespace with a name that may be generated", one("namespaces: [web-bcdfg]"), func(s *policy.Subject) {
 			s.Kind, s.Name = "Namespace", ""
 			metadata(map[string]any{"generateName": "web-"})(s)
 		}, "unknown", "unknown", "unknown"},
@@ -124,7 +124,7 @@ func TestPolarity(t *testing.T) {
 		{"namespaceSelector: of the cluster, which has no labels of a namespace", one(byNamespace), clusterScoped, "yes", "no", "no"},
 		{"namespaceSelector: of the cluster, negated", one(notProd), clusterScoped, "yes", "no", "no"},
 		{"namespaceSelector: of the cluster, empty", one("namespaceSelector: {}"), clusterScoped, "yes", "no", "no"},
-		{"namespaceSelector: Kyverno ignores it for a Namespace, whose labels the requester writes", one(byNamespace), func(s *policy.Subject) { s.Kind = "Namespace" }, "yes", "no", "no"},
+		{"namespaceSelector: Kyverno ignores it for a Namespace: the requester writes its labels", one(byNamespace), func(s *policy.Subject) { s.Kind = "Namespace" }, "yes", "no", "no"},
 		{"namespaceSelector: at a subresource", one(byNamespace), at("exec", "PodExecOptions"), "yes", "yes", "yes"},
 		{"namespaceSelector: a deletion", one(byNamespace), deleted, "yes", "yes", "yes"},
 
@@ -147,7 +147,7 @@ func TestPolarity(t *testing.T) {
 		{"selector: a Binding is not the pod", one(byLabel), at("binding", "Binding"), "unknown", "unknown", "unknown"},
 		{"selector: a Scale is not the object", one(byLabel), at("scale", "Scale"), "unknown", "unknown", "unknown"},
 		{"selector: options are not the pod", one(byGone), at("exec", "PodExecOptions"), "unknown", "unknown", "unknown"},
-		{"selector: what says that it is the pod", one(byLabel), at("eviction", "Pod"), "unknown", "unknown", "unknown"},
+		{"selector: an eviction with the kind of a pod", one(byLabel), at("eviction", "Pod"), "unknown", "unknown", "unknown"},
 		{"selector: a status comes with the whole object", one(byLabel), at("status", "Pod"), "yes", "yes", "yes"},
 		{"selector: later containers come with the whole pod", one(byLabel), at("ephemeralcontainers", "Pod"), "yes", "yes", "yes"},
 		{"selector: a status of another kind", one(byLabel), at("status", "Scale"), "unknown", "unknown", "unknown"},
@@ -168,6 +168,9 @@ func TestPolarity(t *testing.T) {
 		{"roles: none", "any: [{roles: ['prod:writer']}]", func(s *policy.Subject) { s.User.Roles = nil }, "no", "no", "no"},
 		{"roles: no user", "any: [{roles: ['prod:writer']}]", func(s *policy.Subject) { s.User = policy.User{} }, "yes", "no", "no"},
 		{"clusterRoles: known", "any: [{clusterRoles: [view]}]", nil, "yes", "yes", "yes"},
+		{"clusterRoles: a pattern", "any: [{clusterRoles: ['vie*']}]", nil, "yes", "no", "no"},
+		{"roles: a pattern", "any: [{roles: ['prod:*']}]", nil, "yes", "no", "no"},
+		{"roles: known", "any: [{roles: ['prod:writer']}]", nil, "yes", "yes", "yes"},
 		{"clusterRoles: unknown", "any: [{clusterRoles: [view]}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "unknown", "unknown", "unknown"},
 		{"clusterRoles: unknown, of another user", "any: [{clusterRoles: [view], subjects: [{kind: User, name: bob}]}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "no", "no", "no"},
 		{"clusterRoles: of a user without a name", "any: [{clusterRoles: [view]}]", func(s *policy.Subject) { s.User = policy.User{ClusterRoles: []string{"view"}, RolesKnown: true} }, "yes", "yes", "yes"},
@@ -186,7 +189,7 @@ func TestPolarity(t *testing.T) {
 				t.Errorf("%s: %s at polarity %d: %s, want %s", c.reason, c.text, polarity, value(got), want)
 			}
 			if cause := got.Cause(); cause != nil && !strings.HasPrefix(cause.Error(), "the rule selects ") {
-				t.Errorf("%s: the cause does not name what is missing: %v", c.reason, cause)
+				t.Errorf("%s: the cause does not name the missing value: %v", c.reason, cause)
 			}
 		}
 	}
@@ -243,7 +246,7 @@ func TestEmptyFilters(t *testing.T) {
 	}
 }
 
-// TestSelection: a rule applies to what is selected and not certainly excluded.
+// TestSelection: a rule applies to objects that are selected and not certainly excluded.
 func TestSelection(t *testing.T) {
 	const pods = "any: [{resources: {kinds: [Pod]}}]"
 	for _, c := range []struct {
@@ -254,8 +257,8 @@ func TestSelection(t *testing.T) {
 		{"not excluded", pods, "any: [{resources: {names: [api]}}]", nil, "yes"},
 		{"excluded", pods, "any: [{resources: {names: [web]}}]", nil, "no"},
 		{"an exclusion that is unknown", pods, "any: [{roles: ['prod:x']}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "unknown"},
-		{"an exclusion that is unknown, of what is not selected", "any: [{resources: {kinds: [Job]}}]", "any: [{roles: ['prod:x']}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "no"},
-		{"a selection that is unknown, of what is excluded", "any: [{roles: ['prod:x']}]", pods, func(s *policy.Subject) { s.User.RolesKnown = false }, "no"},
+		{"an unknown exclusion, of an object that is not selected", "any: [{resources: {kinds: [Job]}}]", "any: [{roles: ['prod:x']}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "no"},
+		{"an unknown selection, of an excluded object", "any: [{roles: ['prod:x']}]", pods, func(s *policy.Subject) { s.User.RolesKnown = false }, "no"},
 		{"an update adds the excluding label", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) {
 			s.OldObject = policy.ContentOf(map[string]any{"metadata": map[string]any{}})
 		}, "yes"},

@@ -102,7 +102,7 @@ func (x *Selection) selects(s *policy.Subject) logic.Value {
 
 // ForKinds returns the selection with other kinds in place of pods.
 func (x *Selection) ForKinds(kinds []string) Selection {
-	return newSelection(x.Match.ForKinds(kinds), x.Exclude.ForKinds(kinds))
+	return newSelection(x.Match.ForKinds(kinds, false), x.Exclude.ForKinds(kinds, true))
 }
 
 func (b Block) ofObject() bool {

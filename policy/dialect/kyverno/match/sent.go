@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
@@ -12,29 +13,20 @@ import (
 // The body of a request for a subresource is often of another kind than the object that
 // the subresource belongs to: that of Pod/exec is a PodExecOptions. Rules name the object.
 
-// sent is the kind of the body for a subresource of the core group's kinds.
-type sent struct{ subresource, group, kind, of string }
-
-func allSent() []sent {
-	return []sent{
-		{"exec", "", "PodExecOptions", podKind},
-		{"attach", "", "PodAttachOptions", podKind},
-		{"portforward", "", "PodPortForwardOptions", podKind},
-		{"proxy", "", "PodProxyOptions", podKind},
-		{"proxy", "", "ServiceProxyOptions", "Service"},
-		{"proxy", "", "NodeProxyOptions", "Node"},
-		{"binding", "", "Binding", podKind},
-		{"eviction", "policy", "Eviction", podKind},
-		{"token", "authentication.k8s.io", "TokenRequest", "ServiceAccount"},
-	}
-}
-
 // matchesSent reports whether the selector selects the parent object of a subresource, by the
 // kind of the request body.
 func (s *kindSelector) matchesSent(subject *policy.Subject) bool {
-	return slices.ContainsFunc(allSent(), func(one sent) bool {
-		return one.subresource == subject.Subresource && one.kind == subject.Kind && one.group == subject.Group &&
-			wildcard.Match(s.kind, one.of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1")
+	return slices.ContainsFunc(builtin.AllSent(), func(one builtin.Sent) bool {
+		return one.Subresource == subject.Subresource && one.Kind == subject.Kind && one.Group == subject.Group &&
+			wildcard.Match(s.kind, one.Of) && wildcard.Match(s.group, "") && wildcard.Match(s.version, "v1")
+	})
+}
+
+// isSent reports whether the body is one that belongs to a kind of the core group alone.
+func isSent(subject *policy.Subject) bool {
+	of, known := subject.Resource()
+	return (!known || of.Group == "") && slices.ContainsFunc(builtin.AllSent(), func(one builtin.Sent) bool {
+		return one.Subresource == subject.Subresource && one.Kind == subject.Kind && one.Group == subject.Group
 	})
 }
 
@@ -60,10 +52,10 @@ func WithSent(targets []policy.Target) []policy.Target {
 		if t.Subresource == "" || t.Kind == "*" {
 			continue
 		}
-		for _, one := range allSent() {
-			if wildcard.Match(t.Subresource, one.subresource) && wildcard.Match(t.Kind, one.of) {
+		for _, one := range builtin.AllSent() {
+			if wildcard.Match(t.Subresource, one.Subresource) && wildcard.Match(t.Kind, one.Of) {
 				more := t
-				more.Group, more.Version, more.Kind, more.Subresource = one.group, "*", one.kind, one.subresource
+				more.Group, more.Version, more.Kind, more.Subresource = one.Group, "*", one.Kind, one.Subresource
 				list = JoinTargets(list[:len(list):len(list)], []policy.Target{more})
 			}
 		}
@@ -75,8 +67,8 @@ func WithSent(targets []policy.Target) []policy.Target {
 // subresources.
 func WithoutSent(targets []policy.Target) []policy.Target {
 	return slices.DeleteFunc(slices.Clone(targets), func(t policy.Target) bool {
-		return slices.ContainsFunc(allSent(), func(one sent) bool {
-			return t.Kind == one.kind && t.Group == one.group && t.Subresource == one.subresource && t.Version == "*"
+		return slices.ContainsFunc(builtin.AllSent(), func(one builtin.Sent) bool {
+			return t.Kind == one.Kind && t.Group == one.Group && t.Subresource == one.Subresource && t.Version == "*"
 		})
 	})
 }

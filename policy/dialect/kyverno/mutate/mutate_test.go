@@ -87,7 +87,7 @@ func TestMutate(t *testing.T) {
 		{"mutate: {foreach: [{list: request.object.spec.none, patchesJson6902: '[{op: remove, path: /spec}]'}]}", "", policy.Indeterminate, "foreach[0].list: ", "a list that is not there"},
 		{"mutate: {foreach: [{list: \"request.object.spec.none || `[]`\", patchesJson6902: '[{op: remove, path: /spec}]'}]}", "", policy.Skipped, "no patches applied", "an empty list"},
 		{"mutate: {foreach: [{" + list + ", patchesJson6902: '[{op: add, path: /metadata/labels/first, value: \"{{request.object.metadata.labels.first || element.name}}\"}]'}]}", labels(", first: b"), policy.Pass, "", "elements see the object as it was"},
-		{"mutate: {foreach: [{" + list + ", patchesJson6902: '[{op: add, path: /metadata/labels/first, value: a}]'}, {list: 'keys(request.object.metadata.labels)', patchesJson6902: '[{op: add, path: \"/metadata/labels/seen-{{element}}\", value: x}]'}]}", labels(", first: a, seen-team: x, seen-first: x"), policy.Pass, "", "a second loop sees what the first has made"},
+		{"mutate: {foreach: [{" + list + ", patchesJson6902: '[{op: add, path: /metadata/labels/first, value: a}]'}, {list: 'keys(request.object.metadata.labels)', patchesJson6902: '[{op: add, path: \"/metadata/labels/seen-{{element}}\", value: x}]'}]}", labels(", first: a, seen-team: x, seen-first: x"), policy.Pass, "", "a second loop reads the result of the first"},
 		{"mutate: {foreach: [{list: '[`[\"p\",\"q\"]`]', foreach: [{list: element, patchesJson6902: '[{op: add, path: \"/metadata/labels/{{element1}}\", value: \"i{{elementIndex0}}{{elementIndex1}}\"}]'}]}]}", labels(", p: i00, q: i01"), policy.Pass, "", "a loop in a loop"},
 		{"mutate: {foreach: [{list: \"['1', '2']\", patchesJson6902: '[{op: add, path: /spec/containers/0, value: {name: \"n{{element}}\", image: i}}]'}]}", strings.Replace(pod, "containers: [", "containers: [{name: n2, image: i}, {name: n1, image: i}, ", 1), policy.Pass, "", "in the list's order"},
 		{"mutate: {foreach: [{list: \"['1', '2']\", order: Descending, patchesJson6902: '[{op: add, path: /spec/containers/0, value: {name: \"n{{element}}\", image: i}}]'}]}", strings.Replace(pod, "containers: [", "containers: [{name: n1, image: i}, {name: n2, image: i}, ", 1), policy.Pass, "", "the other way round"},
@@ -169,7 +169,7 @@ func TestNothingIsChangedAtADeletion(t *testing.T) {
 	}
 }
 
-// TestMutationIsIdempotent asks rules again about what they have made.
+// TestMutationIsIdempotent applies rules again to their own result.
 func TestMutationIsIdempotent(t *testing.T) {
 	for _, body := range []string{
 		"mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}, spec: {containers: [{(name): '*', imagePullPolicy: Always}]}}}",
@@ -215,8 +215,8 @@ func TestChangesOfATarget(t *testing.T) {
 	}
 }
 
-// TestElementsShareTheirRoom: what a foreach writes is bounded for all elements together,
-// since it is the object that says how many there are and what a variable holds.
+// TestElementsShareTheirRoom: the output of a foreach is bounded for all elements together,
+// since the object controls the number of elements and the size of variables.
 func TestElementsShareTheirRoom(t *testing.T) {
 	element := func(i int) map[string]any { return map[string]any{"name": strconv.Itoa(i), "image": "a:b"} }
 	for name, body := range map[string]string{
@@ -253,7 +253,7 @@ func TestElementsShareTheirRoom(t *testing.T) {
 	}
 }
 
-// TestRequestOfLoops: a second loop sees what the first has made, and fails where the
+// TestRequestOfLoops: a second loop reads the result of the first, and fails where the
 // request that it reads cannot be read.
 func TestRequestOfLoops(t *testing.T) {
 	changes, err := mutate.CompileChanges(options(t).Context, json.RawMessage(`{"foreach":[
@@ -289,7 +289,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		if got := r.Mutate(t.Context(), policy.Case{Subject: s}); got.Result != policy.Pass && got.Object != nil {
-			t.Error("an object that nobody wants")
+			t.Error("an object for a result other than pass")
 		}
 		if !reflect.DeepEqual(s.Object.Map(), before) {
 			t.Error("the object itself is changed")

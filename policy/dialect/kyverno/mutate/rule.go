@@ -126,7 +126,7 @@ type Changes struct {
 
 // patcher is a compiled patch.
 type patcher interface {
-	ApplyWithin(data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error)
+	ApplyWithin(data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error)
 }
 
 // CompileChanges reads the JSON value of `mutate` without its targets. Path is its location, and
@@ -171,8 +171,8 @@ type placed struct {
 	patch patcher
 }
 
-func (p placed) ApplyWithin(data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
-	changed, err := p.patch.ApplyWithin(data, object, room)
+func (p placed) ApplyWithin(data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error) {
+	changed, err := p.patch.ApplyWithin(data, object, budget)
 	return changed, field.Below(p.path, err)
 }
 
@@ -261,17 +261,17 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 // the context of expressions. A *patch.SkippedError means that the patch does not apply to the
 // object.
 func (c Changes) Apply(ctx context.Context, data variable.Context, object map[string]any) (map[string]any, error) {
-	room := patch.NewRoom() // for all elements: the object's author may choose their number
+	budget := patch.NewBudget() // for all elements: the object's author may choose their number
 	if c.patch != nil {
-		return c.patch.ApplyWithin(data, object, room)
+		return c.patch.ApplyWithin(data, object, budget)
 	}
-	return applyLoops(ctx, c.loops, data, object, room)
+	return applyLoops(ctx, c.loops, data, object, budget)
 }
 
 // applyLoops applies the foreach loops in order. Each one reads the result of the previous ones.
-func applyLoops(ctx context.Context, list []loop, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+func applyLoops(ctx context.Context, list []loop, data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error) {
 	for i := range list {
-		changed, err := list[i].apply(ctx, data, object, room)
+		changed, err := list[i].apply(ctx, data, object, budget)
 		if err != nil {
 			return nil, err
 		}
@@ -294,7 +294,7 @@ func withObject(data variable.Context, object map[string]any) variable.Context {
 
 // apply applies the patch for each element. All of them read the original object, and change the
 // result of the previous ones.
-func (l *loop) apply(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+func (l *loop) apply(ctx context.Context, data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error) {
 	elements, err := rulecontext.List(l.list, data)
 	if err != nil {
 		return nil, field.Below(l.path+".list", err)
@@ -314,7 +314,7 @@ func (l *loop) apply(ctx context.Context, data variable.Context, object map[stri
 		clear(inner)
 		rulecontext.Element(inner, data, elements[i], i, l.nesting)
 		l.entries.Add(ctx, inner)
-		object, err = l.element(ctx, inner, object, room)
+		object, err = l.element(ctx, inner, object, budget)
 		if err != nil {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
@@ -325,7 +325,7 @@ func (l *loop) apply(ctx context.Context, data variable.Context, object map[stri
 // element applies the patch for one element, unless its preconditions or the anchors of
 // the patch leave the element alone. Where the preconditions are indeterminate, a patch that
 // changes something is an error.
-func (l *loop) element(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+func (l *loop) element(ctx context.Context, data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error) {
 	var doubt error
 	if l.preconditions != nil {
 		result, err := l.preconditions.Evaluate(data)
@@ -337,18 +337,18 @@ func (l *loop) element(ctx context.Context, data variable.Context, object map[st
 		}
 		doubt = field.Below(l.path+".preconditions", result.Cause())
 	}
-	changed, err := l.change(ctx, data, object, room)
+	changed, err := l.change(ctx, data, object, budget)
 	if doubt != nil && (err != nil || !same(object, changed)) {
 		return nil, doubt
 	}
 	return changed, err
 }
 
-func (l *loop) change(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
+func (l *loop) change(ctx context.Context, data variable.Context, object map[string]any, budget *patch.Budget) (map[string]any, error) {
 	if l.patch == nil {
-		return applyLoops(ctx, l.loops, data, object, room)
+		return applyLoops(ctx, l.loops, data, object, budget)
 	}
-	changed, err := l.patch.ApplyWithin(data, object, room)
+	changed, err := l.patch.ApplyWithin(data, object, budget)
 	if _, skipped := errors.AsType[*patch.SkippedError](err); skipped {
 		return object, nil
 	}

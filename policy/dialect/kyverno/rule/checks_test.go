@@ -88,7 +88,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// TestBackground: who asks for an object is somebody with a name, or with groups alone.
+// TestBackground: a requester has a name, or groups alone.
 func TestBackground(t *testing.T) {
 	head, err := compile(t, rule.Options{Background: true}, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}}")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestWithoutFinder: who looks for no images finds none.
+// TestWithoutFinder: without a finder there are no images.
 func TestWithoutFinder(t *testing.T) {
 	head, err := compile(t, rule.Options{}, "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}}")
 	if err != nil {
@@ -135,7 +135,7 @@ func TestReasonOf(t *testing.T) {
 	}
 }
 
-// TestCompileForms: what is written in two forms, or in the old one.
+// TestCompileForms: fields that can be written in two forms, or in the old one.
 func TestCompileForms(t *testing.T) {
 	const pods = "any: [{resources: {kinds: [Pod]}}]"
 	for _, c := range []struct {

@@ -62,10 +62,13 @@ func checkKind(kind string, list []Extractor, of match.Block, path string) error
 	return field.Fail(path, "match selects no %s, and so no image would be found: write the kind as in match", kind)
 }
 
-// checkPath refuses what is no JSON pointer.
+// checkPath refuses what is no JSON pointer, and one of a field without a name, which no object has.
 func (e Extractor) checkPath(path string) error {
 	if !strings.HasPrefix(e.Path, "/") {
 		return field.Fail(path, "want a path from the object's root, such as /spec/image, found %q", e.Path)
+	}
+	if strings.Contains(e.Path+"/", "//") {
+		return field.Fail(path, "%q names an empty field, and so no image would be found", e.Path)
 	}
 	if rest := strings.NewReplacer("~0", "", "~1", "").Replace(e.Path); strings.Contains(rest, "~") {
 		return field.Fail(path, "%q: in a name write ~ as ~0, and / as ~1", e.Path)

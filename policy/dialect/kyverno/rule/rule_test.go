@@ -78,8 +78,8 @@ func TestAsk(t *testing.T) {
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Document = true }, "", "", "no object of Kubernetes'"},
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Bare = true }, policy.Indeterminate, "the object", "an object of which only images are known"},
 		{rule.Options{}, "{name: r, match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {a: b}}}}]}}", func(s *policy.Subject) { s.Namespace = "x" }, "indeterminate", "the rule selects by labels", "labels that are not known"},
-		{rule.Options{Background: true}, pods + "}", nil, "", "", "a rule for scans, when somebody asks"},
-		{rule.Options{Background: true}, pods + "}", func(s *policy.Subject) { s.User = policy.User{} }, "applies", "", "a rule for scans, when nobody does"},
+		{rule.Options{Background: true}, pods + "}", nil, "", "", "a rule for scans, with a requester"},
+		{rule.Options{Background: true}, pods + "}", func(s *policy.Subject) { s.User = policy.User{} }, "applies", "", "a rule for scans, without a requester"},
 		{rule.Options{Gate: gate{open: true}}, pods + "}", nil, "applies", "", "the policy is asked"},
 		{rule.Options{Gate: gate{}}, pods + "}", nil, "", "", "the policy is not asked"},
 		{rule.Options{Gate: gate{err: errors.New("no clue")}}, pods + "}", nil, "indeterminate", "no clue", "the condition is indeterminate"},
@@ -148,7 +148,8 @@ func TestExtractedKinds(t *testing.T) {
 	}
 }
 
-// TestImages: the images are looked for where the rule says, and if it reads them.
+// TestImages: images are found in the fields that the rule names, and only if it reads
+// them.
 func TestImages(t *testing.T) {
 	head, err := compile(t, rule.Options{}, "{name: r, match: {any: [{resources: {kinds: [Task]}}]}, imageExtractors: {Task: [{name: steps, path: /spec/steps/*, value: image, jmesPath: 'to_lower(@)'}]}}")
 	if err != nil {

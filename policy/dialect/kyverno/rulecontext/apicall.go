@@ -187,7 +187,7 @@ func ownPath(pieces []variable.Piece) (string, error) {
 	for _, piece := range pieces {
 		at := path.String()
 		path.WriteString(piece.Text)
-		if !piece.Brought || strings.Trim(at, "/") == "" {
+		if !piece.FromVariable || strings.Trim(at, "/") == "" {
 			continue
 		}
 		marks := "?&/"

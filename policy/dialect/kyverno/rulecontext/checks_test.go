@@ -17,13 +17,13 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
-// TestOfAPolicy: what is named without a namespace is of the Policy's own, and nothing
-// is read elsewhere, whatever a variable brings.
+// TestOfAPolicy: references without a namespace are in the Policy's own, and nothing is
+// read from another one, whatever the value of a variable.
 func TestOfAPolicy(t *testing.T) {
 	for _, c := range []struct{ entry, asked, err, reason string }{
 		{"configMap: {name: keys}", "configMap team/keys", "", "a ConfigMap without a namespace"},
 		{"configMap: {name: keys, namespace: team}", "configMap team/keys", "", "in words"},
-		{"configMap: {name: keys, namespace: \"{{'team'}}\"}", "configMap team/keys", "", "a variable that says so"},
+		{"configMap: {name: keys, namespace: \"{{'team'}}\"}", "configMap team/keys", "", "a variable with that value"},
 		{"configMap: {name: keys, namespace: '{{request.namespace}}'}", "", "use a ClusterPolicy", "a variable that leads elsewhere"},
 		{"imageRegistry: {reference: a, imageRegistryCredentials: {secrets: [pull, team/pull]}}", "image a [team/pull team/pull]", "", "Secrets"},
 		{"apiCall: {urlPath: \"/api/v1/namespaces/{{'team'}}/pods\"}", "GET /api/v1/namespaces/team/pods null", "", "a call"},
@@ -130,11 +130,11 @@ func TestImages(t *testing.T) {
 	}
 	s.Images = nil
 	if got, err := ask(t, rulecontext.Entries{}.Context(t.Context(), s), "images || 'none'"); got != nil || err == nil || !strings.Contains(err.Error(), "the images of the object are not known") {
-		t.Errorf("images that nobody looks for: %v, %v", got, err)
+		t.Errorf("images without a finder: %v, %v", got, err)
 	}
 }
 
-// TestWithObject: the object is replaced, and what is unknown of the request stays so.
+// TestWithObject: the object is replaced, and unknown values of the request stay unknown.
 func TestWithObject(t *testing.T) {
 	object := map[string]any{"kind": "Other"}
 	plain := map[string]any{"name": "web", "object": nil}
@@ -194,18 +194,18 @@ func TestReadingOfEntries(t *testing.T) {
 		{"its namespace", "configMap: {name: a, namespace: '%s'}"},
 		{"a default", "variable: {default: '%s'}"},
 		{"a path", "apiCall: {urlPath: '/api/%s'}"},
-		{"what is selected of the answer", "apiCall: {urlPath: /api, jmesPath: 'a.%s'}"},
+		{"a path in the response", "apiCall: {urlPath: /api, jmesPath: 'a.%s'}"},
 		{"the default of a call", "apiCall: {urlPath: /api, default: ['%s']}"},
-		{"a name in what is sent", "apiCall: {urlPath: /api, data: [{key: '%s', value: a}]}"},
-		{"what is sent", "apiCall: {urlPath: /api, data: [{key: a, value: {b: '%s'}}]}"},
+		{"a key in the request body", "apiCall: {urlPath: /api, data: [{key: '%s', value: a}]}"},
+		{"a value in the request body", "apiCall: {urlPath: /api, data: [{key: a, value: {b: '%s'}}]}"},
 		{"an address", "apiCall: {service: {url: 'https://%s'}}"},
 		{"certificates", "apiCall: {service: {url: 'https://a', caBundle: '%s'}}"},
 		{"the name of a header", "apiCall: {service: {url: 'https://a', headers: [{key: '%s', value: a}]}}"},
 		{"a header", "apiCall: {service: {url: 'https://a', headers: [{key: a, value: '%s'}]}}"},
 		{"an image", "imageRegistry: {reference: '%s'}"},
-		{"what is selected of it", "imageRegistry: {reference: a, jmesPath: 'a.%s'}"},
+		{"a path in it", "imageRegistry: {reference: a, jmesPath: 'a.%s'}"},
 		{"a global entry", "globalReference: {name: '%s'}"},
-		{"what is selected of that", "globalReference: {name: a, jmesPath: 'a.%s'}"},
+		{"a path in that", "globalReference: {name: a, jmesPath: 'a.%s'}"},
 	} {
 		for expression, good := range map[string]bool{"{{ request.name }}": false, "{{ request.operation }}": true} {
 			var docs []rulecontext.Document

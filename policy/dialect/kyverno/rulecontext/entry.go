@@ -113,8 +113,7 @@ func checkName(doc Document, path string) error {
 	return nil
 }
 
-// inOrder refuses entries that read one which comes later, or themselves: they would
-// never find it.
+// inOrder refuses an entry that reads a later one or itself: that variable would never be defined.
 func (e Entries) inOrder(known []string) error {
 	var errs []error
 	for i, one := range e.list {

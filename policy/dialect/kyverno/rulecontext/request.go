@@ -16,7 +16,7 @@ type requestVariable struct {
 	template    PodTemplate
 	object, old view
 	// changed is the object in place of the subject's, where replaced is set.
-	changed  map[string]any
+	changed  any
 	replaced bool
 }
 
@@ -94,8 +94,8 @@ func (r *requestVariable) Settle() error {
 	return unfound(err)
 }
 
-// WithObject returns the request variable of a context with another object.
-func WithObject(of any, object map[string]any) any {
+// WithObject returns the request variable of a context with another object; nil for none.
+func WithObject(of, object any) any {
 	if r, ok := of.(*requestVariable); ok {
 		return &requestVariable{subject: r.subject, template: r.template, changed: object, replaced: true}
 	}

@@ -20,8 +20,8 @@ const attach = `{"uid": "u1",
 	"operation": "CONNECT", "userInfo": {"username": "ann", "groups": ["dev"], "extra": {"scopes": ["view"]}},
 	"object": {"kind": "Forged"}, "options": {"fieldManager": "ci"}, "dryRun": true}`
 
-// TestRequestThatCame: expressions see the request as it came, and what is missing of it
-// is absent.
+// TestRequestThatCame: expressions read the original request, and its missing members are
+// absent.
 func TestRequestThatCame(t *testing.T) {
 	s := subject()
 	s.Request, s.Subresource, s.Operation = policy.RequestFrom([]byte(attach)), "attach", "CONNECT"
@@ -103,7 +103,7 @@ func TestUnknownRequest(t *testing.T) {
 	}
 }
 
-// TestUnknownInEntries: the default of an entry does not replace what is unknown either.
+// TestUnknownInEntries: the default of an entry does not replace an unknown value either.
 func TestUnknownInEntries(t *testing.T) {
 	entries, err := compile(t, nil, "", "[{name: by, variable: {jmesPath: request.options.fieldManager, default: argocd}}]")
 	if err != nil {
@@ -119,8 +119,8 @@ func TestUnknownInEntries(t *testing.T) {
 	}
 }
 
-// TestWhoAsks: what expressions read of the user where no request came.
-func TestWhoAsks(t *testing.T) {
+// TestUserInfo: the user that expressions read without a request.
+func TestUserInfo(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		user   policy.User

@@ -129,13 +129,13 @@ func TestEntries(t *testing.T) {
 	for _, c := range []struct {
 		entries, expression string
 		want                any
-		asked               string // what the world was asked
+		asked               string // requests to the sources
 		err                 string
 		reason              string
 	}{
 		{"[{name: m, configMap: {name: keys, namespace: trust}}]", "m.data.key", "value of trust/keys", "configMap trust/keys", "", "a ConfigMap"},
 		{"[{name: m, configMap: {name: 'k-{{request.name}}', namespace: '{{request.namespace}}'}}]", "m.data.key", "value of prod/k-web", "configMap prod/k-web", "", "of a computed name"},
-		{"[{name: m, configMap: {name: keys}}]", "request.name", "web", "", "", "one that nobody reads"},
+		{"[{name: m, configMap: {name: keys}}]", "request.name", "web", "", "", "one that is not read"},
 		{"[{name: m, configMap: {name: gone}}]", "m.data.key", nil, "configMap default/gone", "ConfigMap default/gone: not found", "one that is gone"},
 		{"[{name: m, configMap: {name: gone}}]", "m.data.key || 'x'", nil, "configMap default/gone", "not found", "one that is gone is no default's business"},
 		{"[{name: m, configMap: {name: gone}}]", "request.name || m", "web", "configMap default/gone", "not found", "in an expression that may read it"},
@@ -215,8 +215,8 @@ func TestEntries(t *testing.T) {
 		{"[{name: g, globalReference: {name: deployments, jmesPath: '[0]'}}]", "g", "global deployments", "global deployments", "", "a global entry"},
 		{"[{name: g, globalReference: {name: late}}]", "g", nil, "", "GlobalContextEntry late: not read yet", "a global entry that is not there yet"},
 
-		{"[{name: m, configMap: {name: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "a ConfigMap whose name cannot be made"},
-		{"[{name: m, configMap: {name: keys, namespace: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "or whose namespace cannot"},
+		{"[{name: m, configMap: {name: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "a ConfigMap with a name that cannot be evaluated"},
+		{"[{name: m, configMap: {name: keys, namespace: '{{to_upper(request.object)}}'}}]", "m", nil, "", "want a string", "or with such a namespace"},
 		{"[{name: v, variable: {default: 3}}]", "v", 3.0, "", "", "a default alone"},
 		{"[{name: v, variable: {jmesPath: request.object.spec.none}}, {name: w, variable: {jmesPath: v, default: d}}]", "w", "d", "", "", "a default for an entry that is absent"},
 		{"[{name: c, apiCall: {method: POST, urlPath: /api/v1/a, data: [{key: a, value: '{{to_upper(request.object)}}'}]}}]", "c", nil, "", "want a string", "data that cannot be made"},
@@ -229,7 +229,7 @@ func TestEntries(t *testing.T) {
 		{"[{name: i, imageRegistry: {reference: '{{to_upper(request.object)}}'}}]", "i", nil, "", "want a string", "a reference that cannot be made"},
 		{"[{name: i, imageRegistry: {reference: \"{{''}}\"}}]", "i", nil, "", "is no text", "an empty reference"},
 		{"[{name: i, imageRegistry: {reference: gone}}]", "i", nil, "image gone []", "image gone: not found", "an image that is gone"},
-		{"[{name: g, globalReference: {name: '{{to_upper(request.object)}}'}}]", "g", nil, "", "want a string", "a global entry whose name cannot be made"},
+		{"[{name: g, globalReference: {name: '{{to_upper(request.object)}}'}}]", "g", nil, "", "want a string", "a global entry with a name that fails"},
 
 		{"[]", "serviceAccountName", "deployer", "", "", "the account that asks"},
 		{"[]", "serviceAccountNamespace", "ci", "", "", "its namespace"},
@@ -296,7 +296,7 @@ func TestEntryErrors(t *testing.T) {
 		{"", "[{name: a, imageRegistry: {reference: x, imageRegistryCredentials: {secrets: [a/b/c]}}}]", "context[0].imageRegistry.imageRegistryCredentials.secrets[0]: ", "a secret of three parts"},
 		{"", "[{name: a, globalReference: {}}]", "context[0].globalReference.name: is empty", "no entry"},
 		{"", "[{name: a, globalReference: {name: x, jmesPath: 'a b'}}]", "context[0].globalReference.jmesPath", "no expression on an entry"},
-		{"team", "[{name: a, globalReference: {name: deployments}}]", "use a ClusterPolicy", "what is kept of all namespaces"},
+		{"team", "[{name: a, globalReference: {name: deployments}}]", "use a ClusterPolicy", "an entry that has objects of all namespaces"},
 		{"", "[" + strings.Repeat("{name: a, variable: {value: 1}},", 201) + "]", "exceeds the bound", "too many"},
 	} {
 		if _, err := compile(t, &world{}, c.namespace, c.entries); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -325,7 +325,7 @@ func TestWithoutAWorld(t *testing.T) {
 			t.Errorf("%s: %v", c.entry, err)
 		}
 		if _, err := ask(t, data, "request.name"); err != nil {
-			t.Errorf("%s: what is not read fails: %v", c.entry, err)
+			t.Errorf("%s: an entry that is not read fails: %v", c.entry, err)
 		}
 	}
 }
@@ -381,7 +381,7 @@ func TestCheckPath(t *testing.T) {
 		reason          string
 	}{
 		{"/api/v1/namespaces/team/secrets", "", true, "a ClusterPolicy reads anywhere"},
-		{"/api/v1/nodes", "", true, "what is in no namespace"},
+		{"/api/v1/nodes", "", true, "a cluster-scoped resource"},
 		{"/apis/apps/v1/namespaces/team/deployments/a/scale", "team", true, "a subresource"},
 		{"/api/v1/namespaces/team/pods?labelSelector=app%3Dweb", "team", true, "a query"},
 		{"/api/v1/namespaces/team", "team", true, "the namespace itself"},
@@ -390,7 +390,7 @@ func TestCheckPath(t *testing.T) {
 		{"/apis/apps/v1", "", true, "a group and its version, and no resource"},
 		{"/" + strings.Repeat("a", 8191), "", true, "as long as may be"},
 		{"/" + strings.Repeat("a", 8192), "", false, "a byte more"},
-		{"/other/apps/v1/namespaces/team/deployments", "team", false, "what is not the API, for a Policy"},
+		{"/other/apps/v1/namespaces/team/deployments", "team", false, "a path outside the API, for a Policy"},
 		{`/api/v1/nodes\x`, "", false, "a backslash"},
 		{"/api/v1/nodes\x7f", "", false, "a deletion"},
 
@@ -404,7 +404,7 @@ func TestCheckPath(t *testing.T) {
 		{"/api/v1/namespaces//secrets", "", false, "an empty part"},
 		{"//api/v1/nodes", "", false, "an empty part at the beginning"},
 		{"/api/v1/secrets", "team", false, "every namespace's secrets"},
-		{"/api/v1/nodes", "team", false, "what is in no namespace"},
+		{"/api/v1/nodes", "team", false, "a cluster-scoped resource"},
 		{"/healthz", "team", false, "no resource, for a Policy"},
 		{"/api/v1/namespaces", "team", false, "all namespaces"},
 		{"/api/v1/watch/namespaces/team/secrets", "team", false, "the old form of a watch"},

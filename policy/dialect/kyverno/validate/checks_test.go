@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// TestMessages: what is said, word for word.
+// TestMessages compares messages word for word.
 func TestMessages(t *testing.T) {
 	const named = "context: [{name: a, variable: {value: {'ab(c)': x, 'abd)': x, '(fg': x, '(e)': found, num: 7, no: null, list: [p, q]}}}], "
 	reference := func(path string) string {
@@ -43,7 +43,7 @@ func TestMessages(t *testing.T) {
 		{"before a list", reference(value + "list/-1"), "$(" + value + "list/-1)"},
 		{"to no place of a list", reference(value + "list/x"), "$(" + value + "list/x)"},
 		{"past an anchor", reference(value + "e"), "found"},
-		{"past what is no anchor", reference(value + "c"), "$(" + value + "c)"},
+		{"past text that is no anchor", reference(value + "c"), "$(" + value + "c)"},
 		{"past what only ends as one", reference(value + "ab"), "$(" + value + "ab)"},
 		{"or as one, but for a letter", reference(value + "abd"), "$(" + value + "abd)"},
 		{"past what only begins as one", reference(value + "f"), "$(" + value + "f)"},
@@ -127,8 +127,8 @@ func TestWhereParametersAre(t *testing.T) {
 	}
 }
 
-// TestPropertiesOfEither: what a standard says is told without words of the author's,
-// and those without a standard.
+// TestPropertiesOfEither: the properties of a standard are reported without those of the
+// author, and the reverse.
 func TestPropertiesOfEither(t *testing.T) {
 	for _, c := range []struct{ reason, body, has, lacks string }{
 		{"a standard alone", "validate: {podSecurity: {level: baseline}}", "controls", "team"},
@@ -179,7 +179,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestUnknownAction: that it is not known is said where it matters.
+// TestUnknownAction: an unknown action is a reason only where the result depends on it.
 func TestUnknownAction(t *testing.T) {
 	for body, reasons := range map[string]int{"{{request.name}}": 0, "{{request.none}}": 2} {
 		r, err := compile(t, options(t), "validate: {failureAction: Audit, failureActionOverrides: [{action: Enforce, namespaceSelector: {matchLabels: {a: b}}}], pattern: {metadata: {name: '"+body+"'}}}")

@@ -22,6 +22,7 @@ type loops struct{ list []loop }
 type loop struct {
 	path          string
 	list          *variable.Expression
+	ofObject      bool // the list reads request.object alone, which is null at a deletion
 	scope         *bool
 	entries       rulecontext.Entries
 	preconditions *condition.Conditions // nil for none
@@ -54,6 +55,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	var errs [4]error
 	l.list, errs[0] = variable.CompileExpression(c.context().Engine, doc.List, "")
 	errs[0] = errors.Join(field.Below(path+".list", errs[0]), rulecontext.UndefinedExpression(doc.List, path+".list", c.known))
+	l.ofObject = errs[0] == nil && l.list.ReadsOnly("request", "object")
 	number := strconv.Itoa(nesting)
 	c.Rule.Context = c.context().ReadingElements(l.list, "element", "element"+number).Reading(doc.Context)
 	c.known = append(slices.Clone(c.known), "element", "elementIndex", "element"+number, "elementIndex"+number)
@@ -104,8 +106,13 @@ func (l *loops) check(q *question, data variable.Context) outcome {
 // elements evaluates the elements of one list, and returns how many of them passed. The pass is
 // doubtful unless one of them is certain.
 func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
-	list, err := rulecontext.List(l.list, data)
-	if _, undefined := errors.AsType[*jmespath.UndefinedError](err); undefined {
+	listed := data
+	if q.deletes() { // a list reads request.object as it came, unlike {{ }}, as in Kyverno
+		listed = data.With("request", rulecontext.WithObject(data["request"], nil))
+	}
+	list, err := rulecontext.List(l.list, listed)
+	_, undefined := errors.AsType[*jmespath.UndefinedError](err)
+	if undefined || q.deletes() && l.ofObject && errors.Is(err, jmespath.ErrNull) {
 		return passed(), 0 // no elements
 	}
 	if err != nil {

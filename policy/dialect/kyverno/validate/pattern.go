@@ -54,7 +54,7 @@ func (o *one) check(q *question, data variable.Context) outcome {
 	}
 	switch r := o.pattern.Match(data, looked); {
 	case r.Held:
-		return passed()
+		return outcome{result: policy.Pass, doubtful: r.Partly} // in Kyverno the rule is skipped
 	case r.Err != nil:
 		return undecided(o.path, r.Err)
 	case r.Skip:
@@ -104,14 +104,14 @@ func (s *several) check(q *question, data variable.Context) outcome {
 	for i, p := range s.patterns {
 		r := p.Match(data, looked)
 		switch {
-		case r.Held:
+		case r.Held && !r.Partly:
 			return passed()
 		case r.Err != nil:
 			if unknown == nil {
 				one := undecided(s.path+"["+strconv.Itoa(i)+"]", r.Err)
 				unknown = &one
 			}
-		case r.Skip:
+		case r.Skip, r.Partly: // as in Kyverno
 			skips = append(skips, fmt.Sprintf("rule %s[%d] skipped: %s", q.rule.Name(), i, at(r)))
 		case r.Path == "":
 			failures = append(failures, fmt.Sprintf("rule %s[%d] failed: %s", q.rule.Name(), i, r.Why))

@@ -26,7 +26,7 @@ func TestIndeterminate(t *testing.T) {
 		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyIn") + "}]}", role("[escalate]"), fail, "the verb"},
 		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyIn") + "}]}", role("[get, 'l*']"), pass, "others"},
 		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AllIn") + "}]}", role("['esc*']"), fail, "a prefix covers"},
-		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyNotIn") + "}]}", role("['*']"), undecided, "more than what is allowed"},
+		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyNotIn") + "}]}", role("['*']"), undecided, "more than the allowed values"},
 		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyNotIn") + "}]}", role("[get]"), fail, "not allowed"},
 		{"validate: {foreach: [{" + loop + ", " + fmt.Sprintf(bind, "AnyNotIn") + "}]}", role("[bind]"), pass, "allowed"},
 		{"validate: {foreach: [{" + loop + ", deny: {conditions: {any: [{key: escalate, operator: AnyIn, value: '{{ element.verbs }}'}]}}}]}", role("['*']"), fail, "a wildcard in the value"},
@@ -67,8 +67,8 @@ func TestIndeterminate(t *testing.T) {
 	}
 }
 
-// TestDoubtIsNoExcuse: an object that was in doubt before has not violated the rule, and
-// one in doubt now is not excused by what it was.
+// TestDoubtIsNoExcuse: an object with an indeterminate result before has not violated the
+// rule, and an indeterminate result now is not excused by the old one.
 func TestDoubtIsNoExcuse(t *testing.T) {
 	body := "validate: {deny: {conditions: {any: [{key: '{{ request.object.spec.debug }}', operator: Equals, value: true}]}}}"
 	r, err := compile(t, options(t), body)

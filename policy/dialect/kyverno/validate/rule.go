@@ -210,7 +210,7 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 			found.reasons = append(found.reasons, rule.ReasonOf(field.Below(r.path, err)))
 		}
 	}
-	if found.result == policy.Fail && err == nil && !act.Admits() && r.failedBefore(ctx, about) {
+	if found.result == policy.Fail && err == nil && !act.Admits() && r.actions.Enforces() && r.failedBefore(ctx, about) {
 		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{

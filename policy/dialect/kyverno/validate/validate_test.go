@@ -114,7 +114,12 @@ func ask(tb testing.TB, r *validate.Rule, s *policy.Subject) policy.Validated {
 const two = "{hostNetwork: false, containers: [{name: a, image: 'x:v1'}, {name: b, image: 'y:latest'}]}"
 
 func TestValidate(t *testing.T) {
-	const list = "list: request.object.spec.containers"
+	const (
+		list   = "list: request.object.spec.containers"
+		user   = "{spec: {=(securityContext): {(runAsNonRoot): true, runAsUser: '>999'}, =(hostNetwork): false}}"
+		root   = "validate: {anyPattern: [" + user + ", {spec: {priorityClassName: trusted}}]}"
+		exists = "validate: {pattern: {spec: {^(containers): [{=(securityContext): {(privileged): false, runAsUser: '>0'}, =(tty): false}]}}}"
+	)
 	for _, c := range []struct {
 		body, spec string
 		want       policy.Result
@@ -136,6 +141,15 @@ func TestValidate(t *testing.T) {
 		{"validate: {message: m, anyPattern: [{spec: {hostNetwork: true}}, {spec: {hostPID: true}}]}", two, policy.Fail, "validation error: m. rule r[0] failed at path /spec/hostNetwork/ rule r[1] failed at path /spec/hostPID/", "none of two"},
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}]}", two, policy.Skipped, "", "all leave it alone"},
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}, {spec: {hostPID: true}}]}", two, policy.Fail, "rule r[1] failed", "one leaves it alone, and one does not hold"},
+		{root, "{securityContext: {runAsNonRoot: false, runAsUser: 0}}", policy.Fail, "rule r[1] failed", "one leaves a part of it alone, and one does not hold"},
+		{root, "{securityContext: {runAsNonRoot: true, runAsUser: 1000}}", policy.Pass, "", "one applies, and holds"},
+		{root, "{securityContext: {runAsNonRoot: false, runAsUser: 0}, priorityClassName: trusted}", policy.Pass, "", "one leaves a part of it alone, and the other holds"},
+		{"validate: {anyPattern: [" + user + "]}", "{securityContext: {runAsNonRoot: false, runAsUser: 0}}", policy.Skipped, "rule r[0] skipped: /spec/securityContext/runAsNonRoot/", "all leave a part of it alone"},
+		{"validate: {pattern: " + user + "}", "{securityContext: {runAsNonRoot: false, runAsUser: 0}}", policy.Pass, "", "a single pattern"},
+		{"validate: {anyPattern: [{spec: {containers: [{(name): web, image: 'x:*'}, {image: '*'}]}}, {spec: {hostPID: true}}]}", "{containers: [{name: db, image: y}]}", policy.Fail, "rule r[1] failed", "an item of a list leaves all elements alone"},
+		{"validate: {anyPattern: [{spec: {containers: [{(name): web, image: 'x:*'}, {image: '*'}]}}, {spec: {hostPID: true}}]}", "{containers: [{name: web, image: 'x:1'}]}", policy.Pass, "", "it applies to one"},
+		{exists, "{containers: [{securityContext: {privileged: true, runAsUser: 0}}]}", policy.Fail, "rule r failed at path /spec/containers/", "no element that the existence anchor looks for"},
+		{exists, "{containers: [{securityContext: {privileged: false, runAsUser: 1}}]}", policy.Pass, "", "one"},
 
 		{"validate: {anyPattern: [{metadata: {name: '{{request.object.metadata.labels.none}}'}}]}", two, policy.Indeterminate, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
 
@@ -162,7 +176,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {foreach: [{list: request.object.metadata.labels.none, deny: {}}]}", two, policy.Skipped, "no element", "a list that is not there"},
 		{"validate: {foreach: [{list: '`[]`', deny: {}}]}", two, policy.Skipped, "no element", "an empty list"},
 		{"validate: {foreach: [{list: 'to_upper(request.object)', deny: {}}]}", two, policy.Indeterminate, "foreach[0].list: ", "a list that cannot be evaluated"},
-		{"validate: {foreach: [{list: request.name, deny: {conditions: {any: [{key: '{{element}}', operator: Equals, value: web}]}}}]}", two, policy.Fail, "", "what is no list"},
+		{"validate: {foreach: [{list: request.name, deny: {conditions: {any: [{key: '{{element}}', operator: Equals, value: web}]}}}]}", two, policy.Fail, "", "a value that is no list"},
 		{"validate: {foreach: [{" + list + ", preconditions: {any: [{key: '{{element.name}}', operator: Equals, value: c}]}, deny: {}}]}", two, policy.Skipped, "no element", "no element is concerned"},
 		{"validate: {foreach: [{" + list + ", preconditions: {any: [{key: '{{element.name}}', operator: Equals, value: b}]}, deny: {}}]}", two, policy.Fail, "", "one element is concerned"},
 		{"validate: {foreach: [{" + list + ", context: [{name: num, variable: {jmesPath: element.name}}], deny: {conditions: {any: [{key: '{{num}}', operator: Equals, value: b}]}}}]}", two, policy.Fail, "", "a context for each element"},
@@ -193,7 +207,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == \"1\"'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
 		{"validate: {cel: {variables: [{name: num, expression: 'size(object.spec.containers)'}], expressions: [{expression: 'variables.num == 2'}]}}", two, policy.Pass, "", "variables"},
 		{"celPreconditions: [{name: a, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "preconditions in CEL"},
-		{"celPreconditions: [{name: Only for what is not named other, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "a precondition whose name is a sentence"},
+		{"celPreconditions: [{name: Only for what is not named other, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "a precondition with a sentence as its name"},
 		{"celPreconditions: [{name: a, expression: \"request.operation == 'CREATE'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Fail, "", "preconditions in CEL that are met"},
 		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Indeterminate, "celPreconditions", "preconditions in CEL that cannot be evaluated"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: a}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Pass, "", "a parameter"},
@@ -237,7 +251,7 @@ func TestValidateErrors(t *testing.T) {
 		{"validate: {cel: {expressions: [" + strings.Repeat("{expression: 'true'}, ", 201) + "]}}", path + ".cel.expressions: want 1 to 200", "too much CEL"},
 		{"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [" + strings.Repeat("{key: a, valueExpression: \"''\"}, ", 201) + "]}}", path + ".cel.auditAnnotations: 201 are more than 200", "too many annotations"},
 		{"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{valueExpression: \"''\"}]}}", path + ".cel.auditAnnotations[0].key: is empty", "an annotation without a name"},
-		{"validate: {cel: {expressions: [{expression: \"namespaceObject.status.phase != 'Active'\"}]}}", "namespaceObject.status is not known here", "what nobody knows of the namespace"},
+		{"validate: {cel: {expressions: [{expression: \"namespaceObject.status.phase != 'Active'\"}]}}", "namespaceObject.status is not known here", "an unknown member of the namespace"},
 		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1}, paramRef: {name: a}}}", path + ".cel.paramKind: want", "parameters without a kind"},
 		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {kind: ConfigMap}, paramRef: {name: a}}}", path + ".cel.paramKind: want", "parameters without a version"},
 		{"validate: {cel: {expressions: [{expression: 'true'}], paramKind: {apiVersion: v1, kind: ConfigMap}, paramRef: {}}}", path + ".cel.paramRef: want one of", "neither a name nor a selector"},
@@ -280,7 +294,7 @@ func TestValidateErrors(t *testing.T) {
 		{"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [{key: a, valueExpression: '1'}]}}", path + ".cel.auditAnnotations[0].valueExpression", "an annotation that is no text"},
 		{"celPreconditions: [{name: a, expression: 'true'}], validate: {deny: {}}", "spec.rules[0].celPreconditions: belong to a rule with cel", "preconditions in CEL of another rule"},
 		{"validate: {failureAction: Block, deny: {}}", path + ".failureAction: unknown action", "an unknown action"},
-		{"validate: {failureActionOverrides: [{action: Audit}], deny: {}}", path + ".failureActionOverrides[0].namespaces", "an override for nobody"},
+		{"validate: {failureActionOverrides: [{action: Audit}], deny: {}}", path + ".failureActionOverrides[0].namespaces", "an override for no namespace"},
 		{"preconditions: {any: []}, validate: {deny: {}}", "spec.rules[0].preconditions.any: is empty", "preconditions that never hold"},
 		{"context: [{name: a, variable: {}}], validate: {deny: {}}", "spec.rules[0].context[0].variable", "a bad context"},
 	} {
@@ -303,12 +317,27 @@ func TestOperations(t *testing.T) {
 		want            policy.Result
 		reason          string
 	}{
-		{"validate: {pattern: {spec: {hostNetwork: false}}}", "DELETE", "", "a pattern says nothing of deletions"},
+		{"validate: {pattern: {spec: {hostNetwork: false}}}", "DELETE", "", "a pattern does not apply to deletions"},
 		{"validate: {podSecurity: {level: restricted}}", "DELETE", "", "nor does a standard"},
 		{"validate: {foreach: [{list: request.object.spec.containers, elementScope: false, anyPattern: [{spec: {hostNetwork: true}}]}]}", "DELETE", policy.Skipped, "nor do patterns of a loop that are of the object"},
 		{"validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: DELETE}]}}}", "DELETE", policy.Fail, "a deny rule does"},
-		{"validate: {deny: {conditions: {any: [{key: '{{request.object.metadata.name}}', operator: Equals, value: web}]}}}", "DELETE", policy.Fail, "and sees what is deleted"},
-		{"validate: {foreach: [{list: request.object.spec.containers, pattern: {image: '!*:latest'}}]}", "DELETE", policy.Fail, "as does a loop"},
+		{"validate: {deny: {conditions: {any: [{key: '{{request.object.metadata.name}}', operator: Equals, value: web}]}}}", "DELETE", policy.Fail, "and reads the deleted object"},
+		{"validate: {foreach: [{list: request.object.spec.containers, pattern: {image: '!*:latest'}}]}", "DELETE", policy.Skipped, "the list of a loop does not"},
+		{"validate: {foreach: [{list: keys(request.object.spec), deny: {}}]}", "DELETE", policy.Skipped, "nor does a function of the object"},
+		{"validate: {foreach: [{list: 'map(&to_upper(@), keys(request.object.spec))', deny: {}}]}", "DELETE", policy.Skipped, "nor does one that calls another"},
+		{"validate: {foreach: [{list: 'items(request.object.spec, `\"key\"`, `\"value\"`)[?key == `\"hostNetwork\"`]', deny: {}}]}", "DELETE", policy.Skipped, "nor does a filter of one"},
+		{"validate: {foreach: [{list: '[request.object]', foreach: [{list: keys(element.spec), deny: {}}]}]}", "DELETE", policy.Skipped, "nor does a loop in a loop"},
+		{"validate: {foreach: [{list: keys(request.oldObject.spec), deny: {}}]}", "DELETE", policy.Fail, "a function of the old object does"},
+		{"validate: {foreach: [{list: keys(request.oldObject.data), deny: {}}]}", "DELETE", policy.Indeterminate, "what the old object lacks is an error"},
+		{"validate: {foreach: [{list: 'keys(request.oldObject.data || request.object.data)', deny: {}}]}", "DELETE", policy.Indeterminate, "also next to the object"},
+		{"context: [{name: found, variable: {jmesPath: '{objects: request.oldObject}'}}], validate: {foreach: [{list: keys(found.objects.data), deny: {}}]}", "DELETE", policy.Indeterminate, "nor one of an entry with a similar member"},
+		{"context: [{name: found, variable: {jmesPath: '{objects: request.oldObject}'}}], validate: {foreach: [{list: keys(found.objects.spec), deny: {}}]}", "DELETE", policy.Fail, "a function of an entry"},
+		{"context: [{name: found, variable: {value: {}}}], validate: {foreach: [{list: 'merge(found.data, request.object.spec)', deny: {}}]}", "DELETE", policy.Indeterminate, "or one of an entry and the object"},
+		{"validate: {foreach: [{list: 'keys(request.[oldObject][0].data || request.objectMeta || request.object.data)', deny: {}}]}", "DELETE", policy.Indeterminate, "nor one of other members"},
+		{"validate: {foreach: [{list: parse_json(request.operation || request.object.spec), deny: {}}]}", "DELETE", policy.Indeterminate, "and so is any other error"},
+		{"validate: {foreach: [{list: keys(request.object.data), deny: {}}]}", "CREATE", policy.Indeterminate, "and what the object lacks at another operation"},
+		{"validate: {foreach: [{list: request.oldObject.spec.containers, pattern: {image: '!*:latest'}}]}", "DELETE", policy.Fail, "unless it is of the old object"},
+		{"validate: {foreach: [{list: request.oldObject.spec.containers, deny: {conditions: {all: [{key: '{{request.object.metadata.name}}', operator: Equals, value: web}]}}}]}", "DELETE", policy.Fail, "and its conditions read the deleted object"},
 		{"validate: {cel: {expressions: [{expression: \"request.operation != 'DELETE'\"}]}}", "DELETE", policy.Fail, "and CEL"},
 	} {
 		r, err := compile(t, options(t), c.body)
@@ -341,11 +370,11 @@ func TestExistingViolations(t *testing.T) {
 		{"validate: {allowExistingViolations: false, pattern: {spec: {hostNetwork: false}}}", bad, bad, policy.Fail, "it is not allowed"},
 		{"validate: {podSecurity: {level: baseline}}", "{hostNetwork: true, containers: []}", "{hostNetwork: true, containers: []}", policy.Skipped, "of a standard"},
 		{"validate: {foreach: [{list: '[request.object.spec]', deny: {conditions: {any: [{key: '{{element.hostNetwork}}', operator: Equals, value: true}]}}}]}", bad, bad, policy.Skipped, "of a loop"},
-		{"exclude: {any: [{resources: {selector: {matchLabels: {before: 'yes'}}}}]}, " + pattern, bad + ", x: {before: 'yes'}", bad, policy.Fail, "the rule did not speak of it before"},
+		{"exclude: {any: [{resources: {selector: {matchLabels: {before: 'yes'}}}}]}, " + pattern, bad + ", x: {before: 'yes'}", bad, policy.Fail, "the rule did not match it before"},
 		{immutable, good, bad, policy.Fail, "a rule about the change itself"},
 		{immutable, bad, bad, policy.Pass, "a rule about the change itself, and there is none"},
 		{undefined, good, bad, policy.Fail, "the rule cannot be evaluated for the old object"},
-		{"validate: {deny: {conditions: {any: [{key: '{{length(images)}}', operator: Equals, value: 0}]}}}", bad, bad, policy.Fail, "the images of what was before are not known"},
+		{"validate: {deny: {conditions: {any: [{key: '{{length(images)}}', operator: Equals, value: 0}]}}}", bad, bad, policy.Fail, "the images of the old object are not known"},
 	} {
 		r, err := compile(t, options(t), c.body)
 		if err != nil {
@@ -360,6 +389,36 @@ func TestExistingViolations(t *testing.T) {
 		s.Operation, s.OldObject = "UPDATE", before.Object
 		if got := ask(t, r, s); got.Result != c.want {
 			t.Errorf("%s: %q %v, want %q", c.reason, got.Result, got.Reasons, c.want)
+		}
+	}
+}
+
+// TestExistingViolationsUnderOverrides: the excuse exists where the policy or the rule enforces by
+// itself, as in Kyverno, and not where an override does.
+func TestExistingViolationsUnderOverrides(t *testing.T) {
+	for _, c := range []struct {
+		actions string
+		want    policy.Result
+	}{
+		{"failureAction: Enforce, ", policy.Skipped},
+		{"failureAction: Audit, failureActionOverrides: [{action: Enforce, namespaces: ['*']}], ", policy.Fail},
+		{"failureAction: Enforce, failureActionOverrides: [{action: Enforce, namespaces: ['*']}], ", policy.Skipped},
+	} {
+		for _, body := range []string{
+			"pattern: {spec: {hostNetwork: false}}",
+			"deny: {conditions: {any: [{key: '{{request.object.spec.hostNetwork}}', operator: Equals, value: true}]}}",
+			"podSecurity: {level: baseline}",
+		} {
+			r, err := compile(t, options(t), "validate: {"+c.actions+body+"}")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, before := pod(t, "{hostNetwork: true, containers: []}"), pod(t, "{hostNetwork: true, containers: []}")
+			before.Object.Map()["metadata"].(map[string]any)["resourceVersion"] = "1"
+			s.Operation, s.OldObject = "UPDATE", before.Object
+			if got := ask(t, r, s); got.Result != c.want {
+				t.Errorf("%s%s: %q %v, want %q", c.actions, body, got.Result, got.Reasons, c.want)
+			}
 		}
 	}
 }

@@ -72,9 +72,9 @@ func (b builder) prepare(v imageverification.Entry, path string) (*prepared, err
 	out.check.Attestations, err = b.attestations(v.Attestations, path)
 	errs = append(errs, err)
 	if !isTrue(v.UseCache) {
-		forgetful(out.check.Requirements)
+		markUncacheable(out.check.Requirements)
 		for i := range out.check.Attestations {
-			forgetful(out.check.Attestations[i].Signers)
+			markUncacheable(out.check.Attestations[i].Signers)
 		}
 	}
 	return out, errors.Join(errs...)
@@ -99,15 +99,15 @@ func checkSkipped(v *imageverification.Entry, path string) error {
 // noMemory is useCache: false.
 const noMemory = -1
 
-// forgetful marks the verifications of every authority as uncacheable.
-func forgetful(requirements []policy.Requirement) {
+// markUncacheable marks the verifications of every authority as uncacheable.
+func markUncacheable(requirements []policy.Requirement) {
 	for _, r := range requirements {
 		for _, m := range r.Members {
 			if m.Authority != nil {
 				m.Authority.MaxAge = noMemory
 			}
 			if m.Set != nil {
-				forgetful([]policy.Requirement{*m.Set})
+				markUncacheable([]policy.Requirement{*m.Set})
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func nested(depth int) string {
 	return strings.Repeat("entries: [{attestor: {", depth) + kms + strings.Repeat("}}]", depth)
 }
 
-// TestCompile: what an entry may say, and beside it what it may not.
+// TestCompile: the fields that an entry may have, and may not have.
 func TestCompile(t *testing.T) {
 	const every = "imageReferences: ['*'], "
 	attested := func(text string) string {
@@ -171,9 +171,9 @@ func TestCompileWithVariables(t *testing.T) {
 	entry := func(text string) string { return every + "attestors: [{entries: [{" + text + "}]}]" }
 	for _, c := range []struct {
 		reason, namespace, text string
-		loads                   string // what is wrong when it is loaded
-		x                       string // what the variable is
-		fills                   string // what is wrong when it is filled in
+		loads                   string // the error when it is loaded
+		x                       string // the value of the variable
+		fills                   string // the error when it is filled in
 	}{
 		{"a repository", "", every + signed + ", repository: '{{ x }}'", "", "ghcr.io/org/sigs", ""},
 		{"a repository that is none", "", every + signed + ", repository: '{{ x }}'", "", "a b", "repository: "},
@@ -208,7 +208,7 @@ func TestCompileWithVariables(t *testing.T) {
 	}
 }
 
-// TestChecksWithoutContext: what the context would have said is not made up.
+// TestChecksWithoutContext: values of a missing context are not made up.
 func TestChecksWithoutContext(t *testing.T) {
 	plain, err := entryOf(t, "", "imageReferences: ['*'], "+signed)
 	if err != nil {
@@ -281,8 +281,8 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestForgetful: useCache: false is for every signer, also in a set within a set.
-func TestForgetful(t *testing.T) {
+// TestWithoutCache: useCache: false is for every signer, also in a set within a set.
+func TestWithoutCache(t *testing.T) {
 	for useCache, want := range map[string]bool{"true": false, "false": true} {
 		check := checkOf(t, "imageReferences: ['*'], useCache: "+useCache+", attestors: [{"+nested(2)+"}]", without)
 		set := check.Requirements[0]
@@ -290,7 +290,7 @@ func TestForgetful(t *testing.T) {
 			set = *set.Members[0].Set
 		}
 		if got := set.Members[0].Authority.MaxAge < 0; got != want {
-			t.Errorf("useCache %s: nothing is remembered: %t", useCache, got)
+			t.Errorf("useCache %s: it is not cached: %t", useCache, got)
 		}
 	}
 }

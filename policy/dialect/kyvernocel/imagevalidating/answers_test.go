@@ -92,8 +92,8 @@ func judged(t *testing.T, text string, by answers, object map[string]any, images
 	return plan.Judge.Judge(t.Context(), given)
 }
 
-// said are the codes and words of reasons.
-func said(reasons []policy.Reason) string {
+// textOf joins the codes and messages of reasons.
+func textOf(reasons []policy.Reason) string {
 	var all []string
 	for _, r := range reasons {
 		all = append(all, string(r.Code)+" "+r.Message)
@@ -121,12 +121,12 @@ func TestLatest(t *testing.T) {
 		{"the outdated one was logged once more", dated(saying("a", saysLow, saysHigh, saysLow), 1, 2, 3), policy.Fail},
 		{"one agrees, and a later one may be unread", unread(dated(saying("a", saysLow), 1), image.Unavailable), policy.Indeterminate},
 		{"one agrees, and access to others is refused", unread(dated(saying("a", saysLow), 1), image.Refused), policy.Indeterminate},
-		{"one agrees, and others are beyond a bound", unread(dated(saying("a", saysLow), 1), image.Bound), policy.Pass},
+		{"one agrees, and others are beyond a bound", unread(dated(saying("a", saysLow), 1), image.Bound), policy.Indeterminate},
 		{"one without a time agrees, and others are unread", unread(saying("a", saysLow), image.Unavailable), policy.Pass},
 	} {
 		d := judged(t, expressed(low), answers{"ours/" + vulnType: c.answer}, map[string]any{}, containers(app), nil).Decisions[0]
 		if d.Result != c.want {
-			t.Errorf("%s: %s %s, want %s", c.reason, d.Result, said(d.Reasons), c.want)
+			t.Errorf("%s: %s %s, want %s", c.reason, d.Result, textOf(d.Reasons), c.want)
 		}
 	}
 }
@@ -151,28 +151,28 @@ func TestChoices(t *testing.T) {
 		want               policy.Result
 		word               string
 	}{
-		{"one of two says it", low, []string{saysLow, saysHigh}, policy.Answer{}, policy.Pass, "signed by"},
-		{"the second says it", low, []string{saysHigh, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
-		{"one says it, and another nothing", low, []string{lacks, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
-		{"none says anything", low, []string{lacks}, policy.Answer{}, policy.Indeterminate, "no such key"},
-		{"one says otherwise, and another nothing", low, []string{lacks, saysHigh}, policy.Answer{}, policy.Fail, "condition-failed"},
-		{"one says otherwise, and another nothing, the other way round", low, []string{saysHigh, lacks}, policy.Answer{}, policy.Fail, "condition-failed"},
-		{"the second says it, and nobody looked further", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
-		{"the first says it, and nobody looked further", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
-		{"nobody looked further, and one says nothing", signedToo, []string{lacks, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"one of two agrees", low, []string{saysLow, saysHigh}, policy.Answer{}, policy.Pass, "signed by"},
+		{"the second agrees", low, []string{saysHigh, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
+		{"one agrees, and another has no level", low, []string{lacks, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
+		{"none has a level", low, []string{lacks}, policy.Answer{}, policy.Indeterminate, "no such key"},
+		{"one disagrees, and another has no level", low, []string{lacks, saysHigh}, policy.Answer{}, policy.Fail, "condition-failed"},
+		{"one disagrees, and another has no level, in the other order", low, []string{saysHigh, lacks}, policy.Answer{}, policy.Fail, "condition-failed"},
+		{"the second agrees, the signature could not be verified", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"the first agrees, the signature could not be verified", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"the signature could not be verified, and one has no level", signedToo, []string{lacks, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"none is there", low, nil, policy.Answer{}, policy.Fail, "denied-by-condition"},
-		{"the second says it, and the rest is not there", signedToo, []string{saysHigh, saysLow}, policy.Answer{}, policy.Fail, ""},
+		{"the second agrees, and the signature is missing", signedToo, []string{saysHigh, saysLow}, policy.Answer{}, policy.Fail, ""},
 	} {
 		out := judged(t, expressed(c.expression), answers{"ours/" + vulnType: saying("a", c.statements...), "keyless": c.keyless}, map[string]any{}, containers(app), nil)
-		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s, want %s with %q", c.reason, d.Result, said(d.Reasons), c.want, c.word)
+		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s, want %s with %q", c.reason, d.Result, textOf(d.Reasons), c.want, c.word)
 		}
 	}
 }
 
-// TestWhatMayBeThere: a statement that nobody could look at may say what the others do
-// not, if somebody was asked for it.
-func TestWhatMayBeThere(t *testing.T) {
+// TestMissingStatements: a statement that could not be read may agree where the others do
+// not, if the expression names its attestor.
+func TestMissingStatements(t *testing.T) {
 	const both = "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.keyless]) >= 0)"
 	const low = " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')"
 	noKey := policy.Answer{Gaps: []error{errors.New("the key cannot be read")}}
@@ -185,36 +185,36 @@ func TestWhatMayBeThere(t *testing.T) {
 		{"everything was looked at", both + low, saying("a", `{"level":"high"}`), policy.Answer{}, policy.Fail, "condition-failed"},
 		{"not all of it", both + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"not all of it, for want of a key", both + low, saying("a", `{"level":"high"}`), noKey, policy.Indeterminate, "cannot-prove"},
-		{"not all of it, and nobody asked", scanned + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Fail, "condition-failed"},
-		{"not all of it, and the rest says it", both + low, saying("a", `{"level":"low"}`), noAnswer(), policy.Pass, ""},
+		{"not all of it, and the expression does not read it", scanned + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Fail, "condition-failed"},
+		{"not all of it, and the rest agrees", both + low, saying("a", `{"level":"low"}`), noAnswer(), policy.Pass, ""},
 		{"nothing at all", both + low, noAnswer(), noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"nothing of one, and nothing is there of the other", both + low, policy.Answer{}, noKey, policy.Indeterminate, "cannot-prove"},
 		{"everything, and nothing is there", both + low, policy.Answer{}, policy.Answer{}, policy.Indeterminate, "none of the given attestors signed one"},
 		{"no key to count by", scanned, noKey, policy.Answer{}, policy.Indeterminate, "cannot-prove"},
 	} {
 		d := judged(t, expressed(c.expression), answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: c.keyless}, map[string]any{}, containers(app), nil).Decisions[0]
-		if d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestWhoReadsNone: what nobody could look at is no excuse for a validation that does
-// not read it.
-func TestWhoReadsNone(t *testing.T) {
+// TestValidationsWithoutPayload: a statement that could not be read does not affect a
+// validation that does not read it.
+func TestValidationsWithoutPayload(t *testing.T) {
 	text := expressed("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.keyless]) >= 0 && extractPayload(i, attestations.scan).predicate.level == 'low')")
 	by := answers{"ours/" + vulnType: saying("a", `{"level":"low"}`), "keyless/" + vulnType: noAnswer()}
 	for more, want := range map[string]policy.Result{"images.containers.size() > 0": policy.Pass, "images.containers.size() > 1": policy.Fail} {
 		d := judged(t, text+"  - expression: "+more+"\n", by, map[string]any{}, containers(app), nil).Decisions[0]
-		if d.Result != want || want == policy.Fail && !strings.HasPrefix(said(d.Reasons), string(policy.Denied)) {
-			t.Errorf("%s: %s %s", more, d.Result, said(d.Reasons))
+		if d.Result != want || want == policy.Fail && !strings.HasPrefix(textOf(d.Reasons), string(policy.Denied)) {
+			t.Errorf("%s: %s %s", more, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestWhoseStatement: a statement is read of those who were asked for it before, and of
-// nobody else.
-func TestWhoseStatement(t *testing.T) {
+// TestStatementsByAttestor: a payload is read from statements by the attestors of the call
+// before, and no others.
+func TestStatementsByAttestor(t *testing.T) {
 	asks := func(who string) string {
 		return "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors." + who + "]) >= 0"
 	}
@@ -228,18 +228,18 @@ func TestWhoseStatement(t *testing.T) {
 		want          policy.Result
 		word          string
 	}{
-		{"theirs says it", "ours", yes, policy.Answer{}, policy.Pass, ""},
-		{"another's says it", "ours", policy.Answer{}, yes, policy.Indeterminate, "none of the given attestors signed one"},
-		{"another's says it, and theirs does not", "ours", no, yes, policy.Fail, "condition-failed"},
-		{"theirs says it, and another's does not", "ours", yes, no, policy.Pass, ""},
+		{"theirs agrees", "ours", yes, policy.Answer{}, policy.Pass, ""},
+		{"another's agrees", "ours", policy.Answer{}, yes, policy.Indeterminate, "none of the given attestors signed one"},
+		{"another's agrees, and theirs does not", "ours", no, yes, policy.Fail, "condition-failed"},
+		{"theirs agrees, and another's does not", "ours", yes, no, policy.Pass, ""},
 		{"the other one is asked", "keyless", policy.Answer{}, yes, policy.Pass, ""},
 		{"a fact of no statement stands before it", "ours", noStatement, policy.Answer{}, policy.Pass, ""},
-		{"nobody can read it", "ours", saying("a", `{"level":"low"`), policy.Answer{}, policy.Indeterminate, "unexpected end of JSON input"},
+		{"it cannot be parsed", "ours", saying("a", `{"level":"low"`), policy.Answer{}, policy.Indeterminate, "unexpected end of JSON input"},
 	} {
 		text := expressed(asks(c.who)+low) + "  - expression: " + asks("ours") + ")\n  - expression: " + asks("keyless") + ")\n"
 		by := answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: c.keyless}
-		if d := judged(t, text, by, map[string]any{}, containers(app), nil).Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d := judged(t, text, by, map[string]any{}, containers(app), nil).Decisions[0]; d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestSigners(t *testing.T) {
 		by := answers{"ours": {Facts: factsOf(c.ours...)}, "keyless": {Facts: factsOf(c.keyless...)}}
 		text := expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.keyless]) == 2)")
 		if d := judged(t, text, by, map[string]any{}, containers(app), nil).Decisions[0]; d.Result != c.want {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
@@ -295,13 +295,13 @@ func TestKeysOfOneAttestor(t *testing.T) {
 			}
 		}).Decisions[0]
 		if d.Result != c.want {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestDigestsToCome: of an image that will be pinned, and has no digest yet, nobody can
-// say that it has none.
+// TestDigestsToCome: the digest of an image that will be pinned is unknown until then, not
+// absent.
 func TestDigestsToCome(t *testing.T) {
 	const byDigest = "registry.example/org/app@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	const pins, keeps = "validationConfigurations: {mutateDigest: true}", "validationConfigurations: {mutateDigest: false}"
@@ -312,8 +312,8 @@ func TestDigestsToCome(t *testing.T) {
 		err                                  error
 		want                                 policy.Result
 	}{
-		{"nobody could tell it", app, pins, hasDigest, down, policy.Indeterminate},
-		{"nobody asked for it", app, pins, hasDigest, nil, policy.Fail},
+		{"it could not be resolved", app, pins, hasDigest, down, policy.Indeterminate},
+		{"it was not resolved", app, pins, hasDigest, nil, policy.Fail},
 		{"it stays a tag", app, keeps, hasDigest, down, policy.Fail},
 		{"it has one", byDigest, pins, hasDigest, down, policy.Pass},
 		{"it has one, and no other follows", byDigest, pins, "images.containers.all(i, i.size() > 120)", down, policy.Fail},
@@ -322,7 +322,7 @@ func TestDigestsToCome(t *testing.T) {
 		text := edit(expressed(c.expression), "spec:\n", "spec:\n  "+c.configured+"\n")
 		d := judged(t, text, nil, map[string]any{}, containers(c.name), func(_ int, g *policy.Given) { g.Err = c.err }).Decisions[0]
 		if d.Result != c.want {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
@@ -336,7 +336,7 @@ func TestNames(t *testing.T) {
 		want                policy.Result
 	}{
 		{"the tag that was written", repository + ":v1", repository + ":v1", policy.Pass},
-		{"the digest that it stands for", repository + ":v1", repository + first, policy.Pass},
+		{"the digest that it resolves to", repository + ":v1", repository + first, policy.Pass},
 		{"the tag and the digest", repository + ":v1", repository + ":v1" + first, policy.Pass},
 		{"another digest", repository + ":v1", repository + second, policy.Indeterminate},
 		{"the digest elsewhere", repository + ":v1", "registry.example/org/other" + first, policy.Indeterminate},
@@ -352,14 +352,14 @@ func TestNames(t *testing.T) {
 			g.Pinned = testkit.Must(image.MustParse(c.image).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest(first[1:]))(t)}))(t)
 		}).Decisions[0]
 		if d.Result != c.want {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 	twice := containers(app, app)
 	twice[1].Role, twice[1].Pointer = "init", "/spec/initContainers/0/image"
 	for i, d := range judged(t, expressed("images.containers.all(i, true) && images.initContainers.size() + images.containers.size() == 2 && images.initContainers.size() == 1"), nil, map[string]any{}, twice, nil).Decisions {
 		if d.Result != policy.Pass {
-			t.Errorf("one image in two lists: image %d: %s %s", i, d.Result, said(d.Reasons))
+			t.Errorf("one image in two lists: image %d: %s %s", i, d.Result, textOf(d.Reasons))
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestMessages(t *testing.T) {
 	for _, c := range []struct{ reason, entry, text, want string }{
 		{"an expression", "messageExpression: string(dyn(object).text)", "found it", "found it"},
 		{"before the message", "message: mine\n    messageExpression: string(dyn(object).text)", "found it", "found it"},
-		{"that says nothing", "message: mine\n    messageExpression: string(dyn(object).text)", "", "mine"},
+		{"that yields an empty text", "message: mine\n    messageExpression: string(dyn(object).text)", "", "mine"},
 		{"that fails", "message: mine\n    messageExpression: string(dyn(object).none)", "", "mine"},
 		{"that is as long as it may be", "message: mine\n    messageExpression: string(dyn(object).text)", exact, exact},
 		{"that is longer", "message: mine\n    messageExpression: string(dyn(object).text)", exact + "x", "mine"},
@@ -380,12 +380,12 @@ func TestMessages(t *testing.T) {
 		text := edit(minimal, "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)", "images.containers.size() > 1\n    "+c.entry)
 		d := judged(t, text, nil, map[string]any{"text": c.text}, containers(app), nil).Decisions[0]
 		if d.Result != policy.Fail || len(d.Reasons) != 1 || d.Reasons[0].Message != c.want || d.Reasons[0].Code != policy.Denied {
-			t.Errorf("%s: %s %.100s, want %.100s", c.reason, d.Result, said(d.Reasons), c.want)
+			t.Errorf("%s: %s %.100s, want %.100s", c.reason, d.Result, textOf(d.Reasons), c.want)
 		}
 	}
 }
 
-// TestImageData is what expressions read of what an image says of itself.
+// TestImageData: expressions read the manifest, configuration and index of an image.
 func TestImageData(t *testing.T) {
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	of := func(os, architecture string) policy.ImageManifest {
@@ -408,13 +408,13 @@ func TestImageData(t *testing.T) {
 		word                string
 	}{
 		{"a tag", app, "d.image == '" + app + "' && d.registry == 'registry.example' && d.repository == 'org/app' && d.tag == 'v1' && d.identifier == 'v1'", with(linux), policy.Pass, ""},
-		{"what it stands for", app, "d.digest == '" + digest + "' && d.resolvedImage == 'registry.example/org/app:v1@" + digest + "'", with(linux), policy.Pass, ""},
+		{"its digest", app, "d.digest == '" + digest + "' && d.resolvedImage == 'registry.example/org/app:v1@" + digest + "'", with(linux), policy.Pass, ""},
 		{"a digest", "registry.example/org/app@" + digest, "!has(d.tag) && d.identifier == '" + digest + "' && d.digest == '" + digest + "' && d.resolvedImage == 'registry.example/org/app@" + digest + "'", with(linux), policy.Pass, ""},
 		{"Docker's own registry", "docker.io/library/app:v1", "d.registry == 'index.docker.io' && d.resolvedImage.startsWith('index.docker.io/library/app:v1@')", with(linux), policy.Pass, ""},
 		{"another one", app, "d.registry == 'index.docker.io'", with(linux), policy.Fail, ""},
 		{"an index", app, "d.imageIndex.a == 1", policy.ImageData{Index: []byte(`{"a":1}`), Children: []policy.ImageManifest{linux}}, policy.Pass, ""},
 		{"no index", app, "!has(d.imageIndex)", with(linux), policy.Pass, ""},
-		{"an index that nobody can read", app, "d.digest != ''", policy.ImageData{Index: []byte("{"), Children: []policy.ImageManifest{linux}}, policy.Indeterminate, "image index"},
+		{"an index that cannot be parsed", app, "d.digest != ''", policy.ImageData{Index: []byte("{"), Children: []policy.ImageManifest{linux}}, policy.Indeterminate, "image index"},
 		{"one image", app, isFirst("linux/arm64"), with(arm), policy.Pass, ""},
 		{"the one for linux/amd64, last", app, isFirst("linux/amd64"), with(arm, windows, linux), policy.Pass, ""},
 		{"the one for linux/amd64, first", app, isFirst("linux/amd64"), with(linux, arm), policy.Pass, ""},
@@ -423,20 +423,20 @@ func TestImageData(t *testing.T) {
 		{"one that is for it by its configuration alone, before the listed one", app, "d.manifest.of == 'other'",
 			with(pretends, policy.ImageManifest{Descriptor: linux.Descriptor, Manifest: []byte(`{"of":"other"}`), Config: linux.Config}), policy.Pass, ""},
 		{"no image", app, "!has(d.manifest) && !has(d.config) && !has(d.configData)", with(), policy.Pass, ""},
-		{"a configuration that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("{")}), policy.Indeterminate, "configuration"},
-		{"a manifest that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: []byte("{"), Config: linux.Config}), policy.Indeterminate, "manifest"},
+		{"a configuration that cannot be parsed", app, "d.digest != ''", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("{")}), policy.Indeterminate, "configuration"},
+		{"a manifest that cannot be parsed", app, "d.digest != ''", with(policy.ImageManifest{Manifest: []byte("{"), Config: linux.Config}), policy.Indeterminate, "manifest"},
 		{"a configuration that is no object", app, "d.config == 1.0", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("1")}), policy.Pass, ""},
 	} {
 		text := edit(expressed("images.containers.all(i, [getImageData(i)].all(d, "+c.holds+"))"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
 		pinned := testkit.Must(image.MustParse(c.name).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest(digest))(t)}))(t)
 		out := judged(t, text, nil, map[string]any{}, containers(c.name), func(_ int, g *policy.Given) { g.Pinned, g.Data = pinned, c.data })
-		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestImageDataThatIsNotThere: why nobody could look is told, the first cause alone.
+// TestImageDataThatIsNotThere: the reason is the first error alone.
 func TestImageDataThatIsNotThere(t *testing.T) {
 	down := func(what string) error {
 		return &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New(what)}
@@ -446,7 +446,7 @@ func TestImageDataThatIsNotThere(t *testing.T) {
 		reason       string
 		image, data  error
 		want         policy.Result
-		word, unsaid string
+		word, absent string
 	}{
 		{"both are there", nil, nil, policy.Pass, "", "down"},
 		{"no image", down("image"), nil, policy.Indeterminate, "registry-unavailable", "manifest"},
@@ -455,15 +455,15 @@ func TestImageDataThatIsNotThere(t *testing.T) {
 	} {
 		pinned := testkit.Must(image.MustParse(app).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
 		out := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.Err, g.DataErr = pinned, c.image, c.data })
-		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) || c.want == policy.Indeterminate && strings.Contains(said(d.Reasons), c.unsaid) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) || c.want == policy.Indeterminate && strings.Contains(textOf(d.Reasons), c.absent) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestWhoIsBlamed: what an image lacks is held against it alone, and what the object
-// lacks against none of its images.
-func TestWhoIsBlamed(t *testing.T) {
+// TestFailuresByImage: the failure of an image is reported for it alone, and the failure of
+// the object for none of its images.
+func TestFailuresByImage(t *testing.T) {
 	const other = "registry.example/org/other:v1"
 	text := expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)") +
 		"  - expression: object.metadata.name == 'test'\n    message: another name\n"
@@ -474,11 +474,11 @@ func TestWhoIsBlamed(t *testing.T) {
 		object        policy.Result
 		want          []policy.Result
 	}{
-		{"nobody", "test", fact, fact, "", []policy.Result{policy.Pass, policy.Pass}},
+		{"none", "test", fact, fact, "", []policy.Result{policy.Pass, policy.Pass}},
 		{"one image", "test", fact, policy.Answer{}, "", []policy.Result{policy.Pass, policy.Fail}},
 		{"the other one", "test", policy.Answer{}, fact, "", []policy.Result{policy.Fail, policy.Pass}},
 		{"both", "test", policy.Answer{}, policy.Answer{}, "", []policy.Result{policy.Fail, policy.Fail}},
-		{"one, and of the other nobody knows", "test", noAnswer(), policy.Answer{}, "", []policy.Result{policy.Indeterminate, policy.Fail}},
+		{"one, and the other could not be verified", "test", noAnswer(), policy.Answer{}, "", []policy.Result{policy.Indeterminate, policy.Fail}},
 		{"the object", "other", fact, fact, policy.Fail, []policy.Result{policy.Pass, policy.Pass}},
 		{"the object and an image", "other", fact, policy.Answer{}, policy.Fail, []policy.Result{policy.Pass, policy.Fail}},
 	} {
@@ -487,20 +487,20 @@ func TestWhoIsBlamed(t *testing.T) {
 		out := judged(t, text, nil, object, containers(app, other), func(i int, g *policy.Given) {
 			g.Answers = func(policy.Question) policy.Answer { return each[i] }
 		})
-		if out.Object.Result != c.object || strings.Contains(said(out.Object.Reasons), "another name") != (c.object == policy.Fail) {
-			t.Errorf("%s: the object: %s %s", c.reason, out.Object.Result, said(out.Object.Reasons))
+		if out.Object.Result != c.object || strings.Contains(textOf(out.Object.Reasons), "another name") != (c.object == policy.Fail) {
+			t.Errorf("%s: the object: %s %s", c.reason, out.Object.Result, textOf(out.Object.Reasons))
 		}
 		for i, d := range out.Decisions {
-			if d.Result != c.want[i] || strings.Contains(said(d.Reasons), "another name") || (len(d.Facts) > 0) != (d.Result == policy.Pass) {
-				t.Errorf("%s: image %d: %s %s %v", c.reason, i, d.Result, said(d.Reasons), d.Facts)
+			if d.Result != c.want[i] || strings.Contains(textOf(d.Reasons), "another name") || (len(d.Facts) > 0) != (d.Result == policy.Pass) {
+				t.Errorf("%s: image %d: %s %s %v", c.reason, i, d.Result, textOf(d.Reasons), d.Facts)
 			}
 		}
 	}
 }
 
-// TestTheOthersText: who reads the images of the object is asked for one image at a
-// time, too.
-func TestTheOthersText(t *testing.T) {
+// TestImagesReadFromObject: an expression that reads images from the object is evaluated
+// for one image at a time, too.
+func TestImagesReadFromObject(t *testing.T) {
 	const other = "registry.example/org/other:v1"
 	text := edit(expressed("dyn(object).images.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
 	signed := policy.Answer{Facts: factsOf("a")}
@@ -512,7 +512,7 @@ func TestTheOthersText(t *testing.T) {
 		{"both are signed", signed, signed, []policy.Result{policy.Pass, policy.Pass}},
 		{"the first is", signed, policy.Answer{}, []policy.Result{policy.Pass, policy.Fail}},
 		{"the second is", policy.Answer{}, signed, []policy.Result{policy.Fail, policy.Pass}},
-		{"nobody could look at the second", signed, noAnswer(), []policy.Result{policy.Pass, policy.Indeterminate}},
+		{"the second could not be verified", signed, noAnswer(), []policy.Result{policy.Pass, policy.Indeterminate}},
 	} {
 		each := []policy.Answer{c.first, c.second}
 		out := judged(t, text, nil, map[string]any{"images": []any{app, other}}, containers(app, other), func(i int, g *policy.Given) {
@@ -520,14 +520,14 @@ func TestTheOthersText(t *testing.T) {
 		})
 		for i, d := range out.Decisions {
 			if d.Result != c.want[i] {
-				t.Errorf("%s: image %d: %s %s", c.reason, i, d.Result, said(d.Reasons))
+				t.Errorf("%s: image %d: %s %s", c.reason, i, d.Result, textOf(d.Reasons))
 			}
 		}
 	}
 }
 
-// TestImagesLeftAlone: of an object whose images are not looked at, or that has none,
-// everything is asked that does not hinge on them.
+// TestImagesLeftAlone: without images to verify, or without any image, all parts of a
+// validation that do not depend on images are evaluated.
 func TestImagesLeftAlone(t *testing.T) {
 	const signed = "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
 	const named, other = "object.metadata.name == 'test'", "object.metadata.name == 'other'"
@@ -543,13 +543,13 @@ func TestImagesLeftAlone(t *testing.T) {
 		{"the object, which does not", other, containers(app), policy.Fail, "does not hold"},
 		{"both, and the object holds", signed + " && " + named, containers(app), "", ""},
 		{"both, and it does not", signed + " && " + other, containers(app), policy.Fail, "does not hold"},
-		{"both, and nobody knows of the object", signed + " && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
+		{"both, and the object has no such member", signed + " && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
 		{"both, the other way round", "dyn(object).none == 1 && " + signed, containers(app), policy.Indeterminate, "no such key"},
-		{"both, and nobody knows the namespace", signed + " && namespaceObject.metadata.labels.a == 'b'", containers(app), policy.Indeterminate, "namespaceObject.metadata.labels"},
+		{"both, and the namespace is not known", signed + " && namespaceObject.metadata.labels.a == 'b'", containers(app), policy.Indeterminate, "namespaceObject.metadata.labels"},
 		{"both, in each step", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object).none == 1)", containers(app), policy.Indeterminate, "no such key"},
 		{"both, below others", "!(!(" + signed + ") || !(dyn(object).none == 1))", containers(app), policy.Indeterminate, "no such key"},
-		{"both, and who knows nothing of the object does not matter", "(dyn(object).none == 1 || " + named + ") && " + signed, containers(app), "", ""},
-		{"data, and nobody knows of the object", "images.containers.all(i, getImageData(i).digest != '') && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
+		{"both, and an error that does not affect the result", "(dyn(object).none == 1 || " + named + ") && " + signed, containers(app), "", ""},
+		{"data, and the object has no such member", "images.containers.all(i, getImageData(i).digest != '') && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
 		{"data, and the object holds", "images.containers.all(i, getImageData(i).digest != '') && " + named, containers(app), "", ""},
 		{"data, and it does not", "images.containers.all(i, getImageData(i).digest != '') && " + other, containers(app), policy.Fail, "does not hold"},
 		{"an image in other words", named + " && verifyImageSignatures('registry.example:443/org/app:v1', [attestors.ours]) > 0", containers(app), "", ""},
@@ -568,8 +568,8 @@ func TestImagesLeftAlone(t *testing.T) {
 		}
 		plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, c.images))(t)
 		out := plan.Judge.Judge(t.Context(), nil)
-		if len(out.Decisions) != 0 || out.Object.Passes() != (c.want == "") || c.want != "" && out.Object.Result != c.want || !strings.Contains(said(out.Object.Reasons), c.word) {
-			t.Errorf("%s: %s %s, want %q", c.reason, out.Object.Result, said(out.Object.Reasons), c.want)
+		if len(out.Decisions) != 0 || out.Object.Passes() != (c.want == "") || c.want != "" && out.Object.Result != c.want || !strings.Contains(textOf(out.Object.Reasons), c.word) {
+			t.Errorf("%s: %s %s, want %q", c.reason, out.Object.Result, textOf(out.Object.Reasons), c.want)
 		}
 	}
 }
@@ -593,19 +593,19 @@ func TestCombinations(t *testing.T) {
 	}{
 		{"the last of those that are tried", read, statements(256, `{"level":"low"}`), policy.Pass, "signed by"},
 		{"the next one", read, statements(257, `{"level":"low"}`), policy.Fail, "more than 256 combinations of statements"},
-		{"all of them say otherwise", read, statements(257), policy.Fail, "condition-failed"},
+		{"all of them disagree", read, statements(257), policy.Fail, "condition-failed"},
 		{"one that is there many times", read, saying("a", append(slices.Repeat([]string{`{"level":"high"}`}, 300), `{"level":"low"}`)...), policy.Pass, "signed by"},
-		{"nobody reads what they say", unread, statements(300), policy.Pass, "signed by"},
+		{"their payloads are not read", unread, statements(300), policy.Pass, "signed by"},
 	} {
 		by := answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: saying("b", `{"level":"none"}`)}
 		d := judged(t, expressed(c.expression), by, map[string]any{}, containers(app), nil).Decisions[0]
-		if d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) || strings.Contains(said(d.Reasons), "combinations") != strings.Contains(c.word, "combinations") {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) || strings.Contains(textOf(d.Reasons), "combinations") != strings.Contains(c.word, "combinations") {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestFacts: what was proved is told, each once.
+// TestFacts: each verified claim is reported once.
 func TestFacts(t *testing.T) {
 	one := verify.Fact{Signer: verify.Signer{KeyFingerprint: "a"}, Origin: attest.Origin{Via: "x"}}
 	elsewhere, other, role := one, one, one
@@ -625,13 +625,13 @@ func TestFacts(t *testing.T) {
 		{"all of them, and each again", []verify.Fact{one, elsewhere, other, role, role, other, elsewhere, one}, 4},
 	} {
 		d := judged(t, minimal, answers{"ours": {Facts: c.facts}}, map[string]any{}, containers(app), nil).Decisions[0]
-		if d.Result != policy.Pass || len(d.Facts) != c.want || d.Reasons[0].Code != policy.Verified || strings.Count(said(d.Reasons), one.Signer.String()) != 1 {
-			t.Errorf("%s: %s, %d facts, %s", c.reason, d.Result, len(d.Facts), said(d.Reasons))
+		if d.Result != policy.Pass || len(d.Facts) != c.want || d.Reasons[0].Code != policy.Verified || strings.Count(textOf(d.Reasons), one.Signer.String()) != 1 {
+			t.Errorf("%s: %s, %d facts, %s", c.reason, d.Result, len(d.Facts), textOf(d.Reasons))
 		}
 	}
 	d := judged(t, expressed("images.containers.size() == 1"), nil, map[string]any{}, containers(app), nil).Decisions[0]
 	if d.Result != policy.Pass || len(d.Facts) != 0 || d.Reasons[0].Code != policy.DigestPinned {
-		t.Errorf("nothing was proved: %s %s", d.Result, said(d.Reasons))
+		t.Errorf("nothing was proved: %s %s", d.Result, textOf(d.Reasons))
 	}
 }
 
@@ -643,13 +643,13 @@ func TestItTakesAll(t *testing.T) {
 	two := expressed("images.containers.size() == 2 && images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)")
 	for i, d := range judged(t, two, by, map[string]any{}, containers(app, "registry.example/org/other:v1"), nil).Decisions {
 		if d.Result != policy.Pass {
-			t.Errorf("it takes two: image %d: %s %s", i, d.Result, said(d.Reasons))
+			t.Errorf("it takes two: image %d: %s %s", i, d.Result, textOf(d.Reasons))
 		}
 	}
 	for names, want := range map[string]policy.Result{app: policy.Pass, app + " registry.example/org/other:v1": policy.Fail} {
 		for i, d := range judged(t, text, by, map[string]any{}, containers(strings.Fields(names)...), nil).Decisions {
-			if d.Result != want || want == policy.Fail && !strings.Contains(said(d.Reasons), "the validation does not hold") {
-				t.Errorf("%s: image %d: %s %s", names, i, d.Result, said(d.Reasons))
+			if d.Result != want || want == policy.Fail && !strings.Contains(textOf(d.Reasons), "the validation does not hold") {
+				t.Errorf("%s: image %d: %s %s", names, i, d.Result, textOf(d.Reasons))
 			}
 		}
 	}
@@ -667,9 +667,9 @@ func TestTheLeastOfAll(t *testing.T) {
 		{"both are signed", fact, fact, policy.Pass},
 		{"the first is", fact, policy.Answer{}, policy.Fail},
 		{"the second is", policy.Answer{}, fact, policy.Fail},
-		{"nobody could look at the first", noAnswer(), fact, policy.Indeterminate},
+		{"the first could not be verified", noAnswer(), fact, policy.Indeterminate},
 		{"nor at the second", fact, noAnswer(), policy.Indeterminate},
-		{"nobody could look at one, and the other is not", noAnswer(), policy.Answer{}, policy.Fail},
+		{"one could not be verified, and the other is not signed", noAnswer(), policy.Answer{}, policy.Fail},
 	} {
 		each := []policy.Answer{c.first, c.second}
 		out := judged(t, text, nil, map[string]any{}, containers(app, app), func(i int, g *policy.Given) {
@@ -677,14 +677,14 @@ func TestTheLeastOfAll(t *testing.T) {
 		})
 		for i, d := range out.Decisions {
 			if d.Result != c.want {
-				t.Errorf("%s: image %d: %s %s", c.reason, i, d.Result, said(d.Reasons))
+				t.Errorf("%s: image %d: %s %s", c.reason, i, d.Result, textOf(d.Reasons))
 			}
 		}
 	}
 }
 
-// TestOddArguments: what is no attestor, no attestation and no image of the object is a
-// fault of the expression, and never a proof.
+// TestOddArguments: a wrong attestor, attestation or image is an error of the expression,
+// and never counts as verified.
 func TestOddArguments(t *testing.T) {
 	by := answers{"ours": {Facts: factsOf("a")}, "keyless": {Facts: factsOf("b")}, "ours/" + vulnType: saying("a", "{}"), "keyless/sbom/a": saying("b", "{}")}
 	for _, c := range []struct {
@@ -696,9 +696,9 @@ func TestOddArguments(t *testing.T) {
 		{"and no other one", "images.containers.all(i, attestors.ours == attestors.keyless)", policy.Fail, ""},
 		{"no text", "images.containers.all(i, string(attestors.ours) == 'ours')", policy.Indeterminate, "no such overload"},
 		{"attestors that are no list", "images.containers.all(i, verifyImageSignatures(i, dyn('ours')) > 0)", policy.Indeterminate, "does not take these arguments"},
-		{"a payload that nobody asked for", "images.containers.all(i, extractPayload(i, attestations.scan).a == 1)", policy.Indeterminate, "call verifyAttestationSignatures for it before"},
+		{"a payload without a verified statement", "images.containers.all(i, extractPayload(i, attestations.scan).a == 1)", policy.Indeterminate, "call verifyAttestationSignatures for it before"},
 		{"attestors that are texts", "images.containers.all(i, verifyImageSignatures(i, ['ours']) > 0)", policy.Indeterminate, "want a list of attestors, as in"},
-		{"who is to attest is a text", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', ['ours']) > 0)", policy.Indeterminate, "want a list of attestors, as in"},
+		{"attestors of a statement that are texts", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', ['ours']) > 0)", policy.Indeterminate, "want a list of attestors, as in"},
 		{"an attestation by a name that is made up", "images.containers.all(i, verifyAttestationSignatures(i, 'sc' + 'an', [attestors.ours]) > 0)", policy.Pass, ""},
 		{"which is not defined", "images.containers.all(i, verifyAttestationSignatures(i, 'sc' + 'ab', [attestors.ours]) > 0)", policy.Indeterminate, "attestations.scab is not defined"},
 		{"one that a key cannot prove", "images.containers.all(i, verifyAttestationSignatures(i, 'sb' + 'om', [attestors.ours]) >= 0)", policy.Indeterminate, "sbom"},
@@ -712,8 +712,8 @@ func TestOddArguments(t *testing.T) {
 		{"another tag of it", "images.containers.all(i, verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0)", policy.Indeterminate, "names no image of the object"},
 	} {
 		d := judged(t, expressed(c.expression), by, map[string]any{}, containers(app), nil).Decisions[0]
-		if d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
@@ -728,11 +728,11 @@ func TestImagesThatAreNotMeant(t *testing.T) {
 		word               string
 	}{
 		{"those of the list", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)", policy.Pass, ""},
-		{"nobody vouches for another one", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) > 0", policy.Fail, ""},
-		{"nobody has to", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) == 0", policy.Pass, ""},
+		{"no signature counts for another one", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) > 0", policy.Fail, ""},
+		{"none has to", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) == 0", policy.Pass, ""},
 		{"nor does a statement", "images.containers.size() == 1 && verifyAttestationSignatures('" + theirs + "', 'scan', [attestors.ours]) > 0", policy.Fail, ""},
 		{"nor of one by its digest", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + digest + "', [attestors.ours]) == 0", policy.Pass, ""},
-		{"of another digest nobody knows", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + strings.ReplaceAll(digest, "aaaa", "bbbb") + "', [attestors.ours]) == 0", policy.Indeterminate, "names no image of the object"},
+		{"another digest is not known", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + strings.ReplaceAll(digest, "aaaa", "bbbb") + "', [attestors.ours]) == 0", policy.Indeterminate, "names no image of the object"},
 		{"its payload", scanned + " && extractPayload('" + theirs + "', attestations.scan).a == 1", policy.Indeterminate, "do not mean the image"},
 		{"its data", "images.containers.size() == 1 && getImageData('" + theirs + "').digest == ''", policy.Indeterminate, "no registry can be asked"},
 	} {
@@ -741,13 +741,13 @@ func TestImagesThatAreNotMeant(t *testing.T) {
 		if len(out.Decisions) != 1 {
 			t.Fatalf("%s: %+v", c.reason, out)
 		}
-		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(textOf(d.Reasons), c.word) {
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// TestStatementsOfTwoTypes: what says the same in a statement of another type is another
+// TestStatementsOfTwoTypes: the same payload in a statement of another type is another
 // statement.
 func TestStatementsOfTwoTypes(t *testing.T) {
 	const other = "https://example.com/other/v1"
@@ -756,12 +756,12 @@ func TestStatementsOfTwoTypes(t *testing.T) {
 	for predicateType, want := range map[string]policy.Result{vulnType: policy.Pass, other: policy.Pass, "https://example.com/none/v1": policy.Fail} {
 		text := expressed(scanned + " && images.containers.all(i, extractPayload(i, attestations.scan).predicateType == '" + predicateType + "')")
 		if d := judged(t, text, answers{"ours/" + vulnType: by}, map[string]any{}, containers(app), nil).Decisions[0]; d.Result != want {
-			t.Errorf("%s: %s %s", predicateType, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", predicateType, d.Result, textOf(d.Reasons))
 		}
 	}
 }
 
-// roots are what is known of every TUF repository.
+// roots returns the same trusted root for every TUF repository.
 type roots struct {
 	trusted string
 	err     error
@@ -787,7 +787,7 @@ func TestTrustedRootsThatAreRead(t *testing.T) {
 		{"it was read", whole, roots{trusted: root}, policy.Pass, policy.Verified},
 		{"it is read just now", whole, roots{err: errors.New("try again")}, policy.Indeterminate, policy.CannotProve},
 		{"it could not be read", whole, roots{err: down}, policy.Indeterminate, policy.Unavailable},
-		{"nobody reads any", whole, nil, policy.Indeterminate, policy.CannotProve},
+		{"no reader of TUF repositories", whole, nil, policy.Indeterminate, policy.CannotProve},
 		{"an expression that fails", faulty, roots{trusted: root}, policy.Indeterminate, policy.PolicyError},
 		{"one that fails, and it could not be read", faulty, roots{err: down}, policy.Indeterminate, policy.PolicyError},
 		{"one that yields no key, and there is none to read", edit(minimal, `data: "`+cert+`"`, "expression: \"'no key'\""), nil, policy.Indeterminate, policy.PolicyError},
@@ -797,7 +797,7 @@ func TestTrustedRootsThatAreRead(t *testing.T) {
 		plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, containers(app)))(t)
 		d := plan.Judge.Judge(t.Context(), []policy.Given{{Check: &plan.Checks[0], Answers: answers{"keyless": {Facts: factsOf("a")}}.to}}).Decisions[0]
 		if d.Result != c.want || d.Reasons[0].Code != c.code {
-			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
+			t.Errorf("%s: %s %s", c.reason, d.Result, textOf(d.Reasons))
 		}
 	}
 }

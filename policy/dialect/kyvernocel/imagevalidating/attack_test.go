@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestUpdatesOfTheObject: what a validation says of the object holds of an update that
-// leaves the images alone, although the same expression speaks of them.
+// TestUpdatesOfTheObject: the part of a validation that reads the object applies to an
+// update that does not change the images, although the same expression reads them.
 func TestUpdatesOfTheObject(t *testing.T) {
 	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
@@ -26,14 +26,14 @@ func TestUpdatesOfTheObject(t *testing.T) {
 		old, now     object
 		answer       gate.Result
 	}{
-		{"the object is still what it must be", text, shut, shut, gate.Allow},
+		{"the object still conforms", text, shut, shut, gate.Allow},
 		{"it is no longer", text, shut, open, gate.Deny},
 		{"still, and an image is asked for", exists, shut, shut, gate.Allow},
 		{"no longer, and an image is asked for", exists, shut, open, gate.Deny},
 		{"for each image, still", each, shut, shut, gate.Allow},
 		{"for each image, no longer", each, shut, open, gate.Deny},
-		{"nobody can tell whether it is asked", edit(each, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.labels.missing == 'a'}]\n"), shut, open, gate.Error},
-		{"what is said of a statement is left alone", with("(images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && extractPayload(i, attestations.scan).level == 'low')) && object.spec.containers.size() > 0"), shut, shut, gate.Allow},
+		{"the condition cannot be evaluated", edit(each, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.labels.missing == 'a'}]\n"), shut, open, gate.Error},
+		{"the part that reads a statement is skipped", with("(images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && extractPayload(i, attestations.scan).level == 'low')) && object.spec.containers.size() > 0"), shut, shut, gate.Allow},
 		{"the images alone", with("images.containers.size() > 1 && " + allSigned), shut, shut, gate.Allow},
 	} {
 		request := c.now.request(t)
@@ -42,8 +42,8 @@ func TestUpdatesOfTheObject(t *testing.T) {
 	}
 }
 
-// TestRequiredByTheCluster: who writes policies of a namespace has no say in what a
-// policy of the cluster requires.
+// TestRequiredByTheCluster: the author of a policy of a namespace cannot change the
+// requirements of a policy of the cluster.
 func TestRequiredByTheCluster(t *testing.T) {
 	h := newEnv(t)
 	good, theirs := h.signed(t, "good", h.key).Name, h.signed(t, "theirs", h.stranger).Name
@@ -51,7 +51,7 @@ func TestRequiredByTheCluster(t *testing.T) {
 		"kind: Image", "kind: NamespacedImage", "{name: signed}", "{name: tenant, namespace: default}", "spec:\n", "spec:\n  validationConfigurations: {required: false}\n")
 	cluster := edit(tenant, "kind: NamespacedImage", "kind: Image", "{name: tenant, namespace: default}", "{name: other}")
 	asks := object{images: []string{good}, init: []string{theirs}}
-	expect(t, h.decide(t, asks.request(t), with(allSigned)), "nobody proves the other one", gate.Deny, "unverified")
+	expect(t, h.decide(t, asks.request(t), with(allSigned)), "the other one is not verified", gate.Deny, "unverified")
 	expect(t, h.decide(t, asks.request(t), with(allSigned), cluster), "another policy of the cluster does", gate.Allow, "")
 	expect(t, h.decide(t, asks.request(t), with(allSigned), tenant), "a policy of the namespace does", gate.Deny, "unverified")
 	own := edit(tenant, "required: false", "required: true", "images.init", "images.containers.all(i, true) && images.init")
@@ -90,8 +90,7 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// TestTogether: of two signers, each says for itself what is asked for, and neither
-// says it for the other.
+// TestTogether: each of two signers must meet the condition with statements of its own.
 func TestTogether(t *testing.T) {
 	h := newEnv(t)
 	const buildType = "https://example.com/build/v1"
@@ -100,7 +99,7 @@ func TestTogether(t *testing.T) {
 		"(extractPayload(i, attestations.build).predicate.kind == 'dev' || extractPayload(i, attestations.scan).predicate.level == 'low'))"),
 		"  attestations:\n", "  attestations:\n  - name: build\n    intoto: {type: "+buildType+"}\n")
 	for name, c := range map[string]struct {
-		kind, level string // of the first signer; the other says dev and low
+		kind, level string // of the first signer; the other has dev and low
 		answer      gate.Result
 	}{
 		"half":      {"prod", "low", gate.Allow},
@@ -116,8 +115,9 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestWeakWitness: whom it suffices to ask does not say what others have to.
-func TestWeakWitness(t *testing.T) {
+// TestOptionalAttestor: statements of an attestor that is not required do not count for the
+// required one.
+func TestOptionalAttestor(t *testing.T) {
 	h := newEnv(t)
 	const buildType = "https://example.com/build/v1"
 	text := edit(with("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.theirs]) >= 0 && "+

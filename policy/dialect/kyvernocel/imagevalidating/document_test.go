@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// jsonMode is a policy about documents whose images an expression names.
+// jsonMode is a policy for documents, with images named by an expression.
 func jsonMode(images, validation string) string {
 	return edit(with(validation), "spec:\n", "spec:\n  evaluation: {mode: JSON}\n  images: [{name: bases, expression: '"+images+"'}]\n")
 }
@@ -58,7 +58,7 @@ func TestDocuments(t *testing.T) {
 		{"not signed", text, dockerfile(digest(bad)), gate.Deny, "unsigned"},
 		{"signed by another identity", text, dockerfile(digest(foreign)), gate.Deny, "wrong-key"},
 		{"one of two is not signed", text, dockerfile(digest(good), digest(bad)), gate.Deny, "unsigned"},
-		{"a tag that nobody pins", text, dockerfile(good.Name), gate.Deny, "missing-digest"},
+		{"a tag that is not pinned", text, dockerfile(good.Name), gate.Deny, "missing-digest"},
 		{"a tag that need not be pinned", free, dockerfile(good.Name), gate.Allow, ""},
 		{"and its twin", free, dockerfile(bad.Name), gate.Deny, "unsigned"},
 		{"no image that is meant", text, dockerfile("other.example/a:1"), gate.Unchecked, "names none"},
@@ -129,7 +129,7 @@ func TestDocumentExceptions(t *testing.T) {
 	}
 	out := h.decide(t, bad, text, exception)
 	if !out.Matched() {
-		t.Error("a policy speaks of it, and leaves it out")
+		t.Error("a policy matches it, and reports no match")
 	}
 }
 
@@ -137,8 +137,8 @@ func podText(image string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"c","image":%q}]}}`, image)
 }
 
-// TestDocumentsAtAdmission: a policy in JSON mode asks the API server for nothing,
-// says nothing of objects, and keeps no other policy from failing open, broken or not.
+// TestDocumentsAtAdmission: a policy in JSON mode has no targets at the API server, matches
+// no objects, and keeps no other policy from failing open, broken or not.
 func TestDocumentsAtAdmission(t *testing.T) {
 	h := newEnv(t)
 	bad := h.signed(t, "bad").Name
@@ -153,7 +153,7 @@ func TestDocumentsAtAdmission(t *testing.T) {
 		}
 		expect(t, h.gate(t, testkit.Must(set.New(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
 		if !(gate.Snapshot{Policies: testkit.Must(set.New(p, open))(t)}).FailOpen(pods) {
-			t.Error("nobody fails open beside it")
+			t.Error("the other policy does not fail open")
 		}
 		if (gate.Snapshot{Policies: testkit.Must(set.New(p, closed))(t)}).FailOpen(pods) {
 			t.Error("a policy that fails closed is forgotten")

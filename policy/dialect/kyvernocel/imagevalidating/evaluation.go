@@ -213,10 +213,23 @@ func (e *evaluation) words(ctx context.Context, v *validation) string {
 	return cmp.Or(kyvernocel.MessageOf(ctx, v.words, e.activation), v.message)
 }
 
-// hear searches for a choice of statements on which every validation holds. One statement must
-// satisfy type, signer and condition together, and a stale or foreign one neither helps nor
-// harms. If several signers are required, each may have a separate statement that satisfies them.
+// hear searches for a choice of statements on which every validation holds. An attestor that must
+// not have signed any statement counts by all of them: the validations must hold then, too.
 func (h *imageEvaluation) hear(ctx context.Context, of []int) *outcome {
+	best := h.choose(ctx, of)
+	if best.result != policy.Pass || !h.hasChoice(best) {
+		return best
+	}
+	if all := h.evaluate(ctx, of, selection{chosen: best.chosen, agreed: best.agreed, loose: true}, true); all.result != policy.Pass {
+		return all
+	}
+	return best
+}
+
+// choose returns the best outcome of any choice. One statement must satisfy type, signer and
+// condition together, and a stale or foreign one neither helps nor harms. If several signers are
+// required, each may have a separate statement that satisfies them.
+func (h *imageEvaluation) choose(ctx context.Context, of []int) *outcome {
 	best := h.evaluate(ctx, of, selection{}, true)
 	if best.result == policy.Pass || !h.hasChoice(best) {
 		return best

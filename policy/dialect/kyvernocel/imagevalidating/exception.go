@@ -56,13 +56,13 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 		return nil, err
 	}
 	out := &policy.Exception{Group: "policies.kyverno.io", Namespace: meta.Namespace, Name: meta.Name, Source: source, Hash: kyvernocel.HashOf(data)}
-	out.Reason = strings.TrimSpace(meta.Annotations[kyvernocel.ReasonAnnotation])
+	out.Reason, err = kyvernocel.ReasonOf(meta)
 	if out.Namespace == "" {
 		out.Namespace = "default"
 	}
 	out.Properties = d.Spec.Properties
 	out.AsPass = d.Spec.ReportResult == "pass"
-	var errs []error
+	errs := []error{err}
 	rules, err := excepted(d.Spec.PolicyRefs, out.Namespace)
 	out.Rules = rules
 	errs = append(errs, err)
@@ -120,7 +120,7 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 }
 
 // emptyLists refuses lists that are written and name nothing: without entries the exception
-// would be for the whole policy, and not for none of what the list is about.
+// would be for everything, and not for none of what the list is about.
 func emptyLists(document []byte) error {
 	var d struct {
 		Spec map[string]json.RawMessage
@@ -129,10 +129,10 @@ func emptyLists(document []byte) error {
 		return err
 	}
 	var errs []error
-	for _, name := range []string{"images", "allowedValues"} {
+	for _, name := range []string{"images", "allowedValues", "matchConditions"} {
 		var list []json.RawMessage
 		if written, is := d.Spec[name]; is && json.Unmarshal(written, &list) == nil && len(list) == 0 {
-			errs = append(errs, field.Fail("spec."+name, "is empty, and so the exception would be for the whole policy: name entries, or leave the field out"))
+			errs = append(errs, field.Fail("spec."+name, "is empty, and so the exception would be for everything: name entries, or leave the field out"))
 		}
 	}
 	return errors.Join(errs...)

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// TestExceptionsRead says what an exception leaves alone.
+// TestExceptionsRead: the policies that an exception applies to.
 func TestExceptionsRead(t *testing.T) {
 	const digest = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	compiler := newCompiler()
@@ -27,7 +27,8 @@ func TestExceptionsRead(t *testing.T) {
 		{"of no version that there is", edit(exception, "kyverno.io/v1", "kyverno.io/v3"), "is no exception of policies.kyverno.io"},
 		{"another kind of document", edit(exception, "kind: PolicyException", "kind: ClusterPolicy"), "is no exception of policies.kyverno.io"},
 		{"without a name", edit(exception, "name: leave, ", ""), "metadata.name"},
-		{"annotations that nobody can read", edit(exception, "{name: leave", "{annotations: {a: 1}, name: leave"), "metadata"},
+		{"an end by an annotation, which has no effect beside expiresAt", edit(exception, "{name: leave", "{annotations: {quaymaster.dev/expires: '2027-01-31T00:00:00Z'}, name: leave"), "metadata.annotations[quaymaster.dev/expires]: unknown annotation"},
+		{"annotations that cannot be read", edit(exception, "{name: leave", "{annotations: {a: 1}, name: leave"), "metadata"},
 		{"the mode that there is", exception + "  evaluationMode: Kubernetes\n", "default ImageValidatingPolicy/signed"},
 		{"reported as skipped", exception + "  reportResult: skip\n", "default ImageValidatingPolicy/signed"},
 		{"words for reports", exception + "  properties: {ticket: '7'}\n", "default ImageValidatingPolicy/signed map[ticket:7]"},

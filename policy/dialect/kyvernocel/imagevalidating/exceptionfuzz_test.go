@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzException holds that no exception makes the compiler panic, and that one that
-// compiles says for which policy it is and where it stands.
+// FuzzException: no exception makes the compiler panic, and one that compiles has a name, a
+// namespace and rules.
 func FuzzException(f *testing.F) {
 	f.Add([]byte(exception))
 	f.Add([]byte(exception + "  images: ['HOST/org/*']\n  matchConditions: [{name: a, expression: object.metadata.name == 'test'}]\n  expiresAt: '2020-01-01T00:00:00Z'\n"))

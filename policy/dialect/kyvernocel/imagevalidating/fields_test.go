@@ -56,7 +56,7 @@ func TestMinimal(t *testing.T) {
 			}
 			for _, of := range []string{"Pod", "Deployment", "CronJob"} {
 				if !slices.ContainsFunc(p.Targets, func(target policy.Target) bool { return target.Kind == of }) {
-					t.Errorf("%s %s: nobody asks about a %s: %+v", version, kind, of, p.Targets)
+					t.Errorf("%s %s: no target for a %s: %+v", version, kind, of, p.Targets)
 				}
 			}
 			for _, target := range p.Targets {
@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 		{"a class before everything", "  matchImageReferences: [{glob: '[ab]*'}]", "spec.matchImageReferences[0].glob"},
 		{"braces that do not fit", "  matchImageReferences: [{glob: 'a.example/{a'}]", "spec.matchImageReferences[0].glob"},
 		{"braces of which the last do not fit", "  matchImageReferences: [{glob: 'a.example/{a}{b'}]", "spec.matchImageReferences[0].glob"},
-		{"braces that stand for nothing", "  matchImageReferences: [{glob: '{a.example/*,}'}]", "spec.matchImageReferences[0].glob"},
+		{"braces with an empty alternative", "  matchImageReferences: [{glob: '{a.example/*,}'}]", "spec.matchImageReferences[0].glob"},
 		{"an expression that is no bool", "  matchImageReferences: [{expression: ref}]", "spec.matchImageReferences[0].expression"},
 		{"a condition without a name", "  matchConditions: [{expression: 'true'}]", "spec.matchConditions[0].name"},
 		{"a condition twice", "  matchConditions: [{name: a, expression: 'true'}, {name: a, expression: 'true'}]", "spec.matchConditions[1].name"},
@@ -117,8 +117,8 @@ func TestRefused(t *testing.T) {
 		{"a secret of no namespace", "  credentials: {secrets: [/a]}", "spec.credentials.secrets[0]"},
 		{"a secret of a namespace without a name", "  credentials: {secrets: [a/]}", "spec.credentials.secrets[0]"},
 		{"a condition that asks about signatures", "  matchConditions: [{name: a, expression: \"verifyImageSignatures('a', []) > 0\"}]", "spec.matchConditions[0].expression"},
-		{"a variable that reads who is no attestor", "  auditAnnotations: [{key: a, valueExpression: string(attestors.theirs)}]", "spec.auditAnnotations[0].valueExpression"},
-		{"images that read what nobody knows", "  images: [{name: a, expression: '[namespaceObject.status.phase]'}]", "spec.images[0].expression"},
+		{"a variable that reads an undefined attestor", "  auditAnnotations: [{key: a, valueExpression: string(attestors.theirs)}]", "spec.auditAnnotations[0].valueExpression"},
+		{"images that read an unknown member", "  images: [{name: a, expression: '[namespaceObject.status.phase]'}]", "spec.images[0].expression"},
 	} {
 		one := add(r.add)
 		one.reason, one.path = r.reason, r.path
@@ -139,11 +139,11 @@ func TestRefused(t *testing.T) {
 		{"cosign for a referrer", call, "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"cosign for a referrer, by its name", call, "images.containers.all(i, verifyAttestationSignatures(i, 'sbom', [attestors.ours]) > 0)", "spec.validations[0].expression"},
 		{"images that are not defined", "images.containers", "images.container", "spec.validations[0].expression"},
-		{"a member of the namespace that nobody knows", call, "namespaceObject.status.phase == 'Active'", "spec.validations[0].expression"},
+		{"an unknown member of the namespace", call, "namespaceObject.status.phase == 'Active'", "spec.validations[0].expression"},
 		{"an expression that is no bool", call, "images", "spec.validations[0].expression"},
 		{"an unknown function", call, "verify(images)", "spec.validations[0].expression"},
 		{"an unknown reason", call, call + "\n    reason: Because", "spec.validations[0].reason"},
-		{"a message that reads who is no attestor", call, call + "\n    messageExpression: string(attestors.theirs)", "spec.validations[0].messageExpression"},
+		{"a message that reads an undefined attestor", call, call + "\n    messageExpression: string(attestors.theirs)", "spec.validations[0].messageExpression"},
 		{"a message that is no text", call, call + "\n    messageExpression: '1'", "spec.validations[0].messageExpression"},
 		{"an attestor twice", "name: keyless", "name: ours", "spec.attestors[1].name"},
 		{"another API", "policies.kyverno.io/v1", "policies.kyverno.io/v2", "is no ImageValidatingPolicy"},
@@ -307,7 +307,7 @@ func TestNamespacedReach(t *testing.T) {
 	}
 }
 
-// TestErrorsHaveAPath: who reads the message finds the field.
+// TestErrorsHaveAPath: an error names the field.
 func TestErrorsHaveAPath(t *testing.T) {
 	_, err := compile(strings.Replace(minimal, "spec:\n", "spec:\n  failurePolicy: no\n", 1))
 	field, ok := errors.AsType[*kyvernocel.FieldError](err)
@@ -327,8 +327,8 @@ func TestIgnoredIsDocumented(t *testing.T) {
 	}
 }
 
-// FuzzCompile: whatever compiles can be asked, and whatever does not stands for
-// itself, broken, or is no document at all.
+// FuzzCompile: a document that compiles can be evaluated, and any other one is a broken
+// policy or no document at all.
 func FuzzCompile(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(strings.Replace(minimal, "spec:\n", "spec:\n  images: [{name: a, expression: 'object.spec.?b.orValue([]).map(c, c.image)'}]\n", 1)))

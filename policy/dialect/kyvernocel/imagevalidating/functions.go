@@ -22,7 +22,7 @@ type named struct {
 	name string
 }
 
-var somebodyType = types.NewOpaqueType("imageverify.attestor")
+var attestorType = types.NewOpaqueType("imageverify.attestor")
 
 // ConvertToNative implements ref.Val; an attestor has no other form.
 func (s named) ConvertToNative(is reflect.Type) (any, error) {
@@ -38,7 +38,7 @@ func (s named) ConvertToType(is ref.Type) ref.Val {
 func (s named) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
 
 // Type implements ref.Val.
-func (s named) Type() ref.Type { return somebodyType }
+func (s named) Type() ref.Type { return attestorType }
 
 // Value implements ref.Val.
 func (s named) Value() any { return s.name }

@@ -164,7 +164,7 @@ func (h *env) notarize(t testing.TB, built gatetest.Image, by *verifytest.Notary
 	}
 }
 
-// document attaches a document to an image, which a notary signs; nil for nobody.
+// document attaches a document to an image, signed by a notary; unsigned if nil.
 func (h *env) document(t testing.TB, built gatetest.Image, by *verifytest.Notary, artifactType, content string) {
 	t.Helper()
 	body := testkit.Must(json.Marshal(map[string]any{

@@ -49,9 +49,8 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 	}
 	words, errs := h.rule.program.annotations.Words(ctx, joint.activation)
 	out.AuditAnnotations = words
-	errs = slices.DeleteFunc(errs, hingesOnLeft)
-	if len(errs) > 0 {
-		out.Object = worse(out.Object, policy.Ruling{Result: policy.Indeterminate, Reasons: kyvernocel.AnnotationReasons(errs)})
+	if faults := slices.DeleteFunc(errs, hingesOnLeft); len(faults) > 0 {
+		out.Object = worse(out.Object, policy.Ruling{Result: policy.Indeterminate, Reasons: kyvernocel.AnnotationReasons(faults)})
 	}
 	return out
 }
@@ -78,8 +77,7 @@ func severity(r policy.Result) int {
 // attribute returns an outcome for each image, at least one of which is as bad as the joint
 // outcome.
 func (h *imageEvaluation) attribute(ctx context.Context, everybody []int, joint *outcome) []*outcome {
-	each := make([]*outcome, len(everybody))
-	worst := 0
+	each, worst := make([]*outcome, len(everybody)), 0
 	for i := range everybody {
 		each[i] = joint
 		if joint.result != policy.Pass && len(everybody) > 1 {
@@ -99,18 +97,20 @@ func (h *imageEvaluation) attribute(ctx context.Context, everybody []int, joint 
 func (h *imageEvaluation) decision(i int, found *outcome) policy.Decision {
 	d := policy.Decision{Check: h.given[i].Check, Result: found.result}
 	if found.result == policy.Pass {
-		d.Facts = found.met[i]
-		d.Reasons = []policy.Reason{verified(d.Facts)}
+		d.Facts, d.Reasons = found.met[i], []policy.Reason{h.rule.program.verified(found.met[i])}
 		return d
 	}
 	d.Reasons = append(h.misses(i, found), found.reasons...)
 	return d
 }
 
-func verified(facts []verify.Fact) policy.Reason {
+func (p *program) verified(facts []verify.Fact) policy.Reason {
 	if len(facts) == 0 {
-		return policy.Reason{Code: policy.DigestPinned, Path: "spec.validations",
-			Message: "the validations hold, and none of them is about a signature or an attestation of it"}
+		message := "the validations hold, and none of them is about a signature or an attestation of it"
+		if len(p.asks) > 0 {
+			message = "the validations hold, and no signature or attestation of it was needed for them to hold"
+		}
+		return policy.Reason{Code: policy.DigestPinned, Path: "spec.validations", Message: message}
 	}
 	var names []string
 	for _, f := range facts {

@@ -39,6 +39,28 @@ func with(expression string) string {
 	return strings.Replace(signedPolicy, "expression: VALIDATION", "expression: |-\n      "+strings.ReplaceAll(expression, "\n", "\n      "), 1)
 }
 
+// TestWithoutSignature: an image that the validations need no signature of, and one that they do
+// not ask about.
+func TestWithoutSignature(t *testing.T) {
+	h := newEnv(t)
+	good, bad := h.signed(t, "good", h.key), h.signed(t, "bad")
+	const someSigned = "images.containers.exists(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
+	for _, c := range []struct {
+		reason, expression string
+		images             []string
+		answer             gate.Result
+		word               string
+	}{
+		{"another image is signed", someSigned, []string{bad.Name, good.Name}, gate.Allow, "no signature or attestation of it was needed for them to hold"},
+		{"no image is signed", someSigned, []string{bad.Name}, gate.Deny, "unsigned"},
+		{"the image itself is signed", someSigned, []string{good.Name}, gate.Allow, "signed by"},
+		{"nothing about signatures", "images.containers.all(i, i.contains('bad'))", []string{bad.Name}, gate.Allow, "none of them is about a signature or an attestation of it"},
+	} {
+		text := edit(with(c.expression), "spec:\n", "spec:\n  validationConfigurations: {required: false}\n")
+		expect(t, h.decide(t, pod(t, c.images...), text), c.reason, c.answer, c.word)
+	}
+}
+
 const allSigned = "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
 
 func TestSignatures(t *testing.T) {
@@ -65,7 +87,7 @@ func TestSignatures(t *testing.T) {
 		{"one attestor named twice counts once", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.ours]) == 2)", []string{good.Name}, gate.Deny, "denied"},
 		{"a notary", "images.containers.all(i, verifyImageSignatures(i, [attestors.notary]) > 0)", []string{notarized.Name}, gate.Allow, ""},
 		{"no notary", "images.containers.all(i, verifyImageSignatures(i, [attestors.notary]) > 0)", []string{good.Name}, gate.Deny, "unsigned"},
-		{"a count that says nothing proves nothing", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) >= 0)", []string{bad.Name}, gate.Deny, "unverified"},
+		{"a count that always holds verifies nothing", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) >= 0)", []string{bad.Name}, gate.Deny, "unverified"},
 		{"and its twin", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) >= 0)", []string{good.Name}, gate.Allow, ""},
 		{"true proves nothing", "true", []string{good.Name}, gate.Deny, "unverified"},
 		{"an empty list of attestors", "images.containers.all(i, verifyImageSignatures(i, []) == 0)", []string{good.Name}, gate.Deny, "unverified"},

@@ -24,7 +24,7 @@ func params(values ...any) map[string]any {
 	return map[string]any{"params": list}
 }
 
-// bundled is a policy whose images are the values that an expression leaves.
+// bundled is a policy with the values of an expression as images.
 func bundled(expression string) string {
 	return edit(ofAnyFields(with("images.bundle.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)")), "spec:\n",
 		"spec:\n  images: [{name: bundle, expression: \""+expression+"\"}]\n")
@@ -47,19 +47,19 @@ func TestExtractedValues(t *testing.T) {
 		answer             gate.Result
 		word               string
 	}{
-		{"what is left out is no reference", byFilter, params("bundle", good, "kind", "Task"), gate.Allow, ""},
+		{"the excluded value is no reference", byFilter, params("bundle", good, "kind", "Task"), gate.Allow, ""},
 		{"and its twin", byFilter, params("bundle", bad, "kind", "Task"), gate.Deny, "unsigned"},
 		{"by a condition of map", byCondition, params("bundle", good, "message", "Hello World"), gate.Allow, ""},
 		{"and its twin", byCondition, params("bundle", bad, "message", "Hello World"), gate.Deny, "unsigned"},
-		{"what is left out is an image", byFilter, params("bundle", good, "base", bad), gate.Allow, ""},
-		{"what is left out is a number", byFilter, params("bundle", good, "replicas", 3), gate.Allow, ""},
-		{"what is left out is nothing", byFilter, params("bundle", good, "none", nil), gate.Allow, ""},
-		{"what is left out is the image, too", byFilter, params("bundle", bad, "base", bad), gate.Deny, "unsigned"},
+		{"the excluded value is an image", byFilter, params("bundle", good, "base", bad), gate.Allow, ""},
+		{"the excluded value is a number", byFilter, params("bundle", good, "replicas", 3), gate.Allow, ""},
+		{"the excluded value is null", byFilter, params("bundle", good, "none", nil), gate.Allow, ""},
+		{"the excluded value is the image, too", byFilter, params("bundle", bad, "base", bad), gate.Deny, "unsigned"},
 		{"a number is named", byFilter, params("bundle", 3), gate.Error, "more than texts"},
 		{"nothing is named", byFilter, params("bundle", nil), gate.Error, "more than texts"},
 		{"text that is no reference is named", byFilter, params("bundle", "Hello World"), gate.Error, ""},
 		{"one without the member that decides", byFilter, map[string]any{"params": []any{map[string]any{"value": bad}}}, gate.Error, "no such key"},
-		{"of a form whose place is not known, by its digest", "[string(object.spec.params[0].value)]", params("bundle", pinned), gate.Allow, ""},
+		{"of a form with an unknown place, by its digest", "[string(object.spec.params[0].value)]", params("bundle", pinned), gate.Allow, ""},
 		{"and its twin", "[string(object.spec.params[0].value)]", params("bundle", bad), gate.Deny, "unsigned"},
 		{"one element", "[object.spec.params[0].value]", params("bundle", good, "other", bad), gate.Allow, ""},
 		{"and its twin", "[object.spec.params[0].value]", params("bundle", bad, "other", good), gate.Deny, "unsigned"},
@@ -69,7 +69,7 @@ func TestExtractedValues(t *testing.T) {
 		{"a choice", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": false, "a": bad, "b": good}, gate.Allow, ""},
 		{"and its twin", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": true, "a": bad, "b": good}, gate.Deny, "unsigned"},
 		{"lists in a list", "object.spec.steps.map(s, s.images).flatten()", map[string]any{"steps": []any{map[string]any{"images": []any{good, bad}}}}, gate.Deny, "unsigned"},
-		{"by what the value is", "object.spec.params.map(p, p.value).filter(v, v.contains('/'))", params("a", good, "b", "text"), gate.Allow, ""},
+		{"by the value itself", "object.spec.params.map(p, p.value).filter(v, v.contains('/'))", params("a", good, "b", "text"), gate.Allow, ""},
 		{"text that an expression makes, and that stands in the object", "object.spec.params.map(p, p.value + '')", params("bundle", pinned), gate.Allow, ""},
 		{"and its twin", "object.spec.params.map(p, p.value + '')", params("bundle", bad), gate.Deny, "unsigned"},
 	} {
@@ -160,7 +160,7 @@ func (d described) ImageData(_ context.Context, reference string, _ policy.Crede
 	return map[string]any{"config": map[string]any{"architecture": architecture}}, nil
 }
 
-// TestMetadataOfOtherImages: what an image says of itself is known of each, and read once.
+// TestMetadataOfOtherImages: the metadata of each image is known, and read once.
 func TestMetadataOfOtherImages(t *testing.T) {
 	h := newEnv(t)
 	for _, c := range []struct {
@@ -184,7 +184,7 @@ func TestMetadataOfOtherImages(t *testing.T) {
 	}
 }
 
-// TestWarnings: what a policy can never admit its author is told where it is written.
+// TestWarnings: a policy that cannot admit any object has a warning.
 func TestWarnings(t *testing.T) {
 	h := newEnv(t)
 	const required = "required is true"

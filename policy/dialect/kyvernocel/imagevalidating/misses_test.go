@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestTheNearestAttestorStandsFirst: of the attestors that an expression asks for, who
-// came nearest is told first, in whatever order they are asked.
-func TestTheNearestAttestorStandsFirst(t *testing.T) {
+// TestNearestAttestorFirst: of the attestors of an expression, the reason of the nearest
+// match is reported first, in whatever order they are evaluated.
+func TestNearestAttestorFirst(t *testing.T) {
 	const wrongKey, noLogEntry = "wrong-key attestors.ours", "no-log-entry attestors.logged"
 	h := newEnv(t)
 	foreign, bad := h.signed(t, "foreign", h.stranger), h.signed(t, "bad")
@@ -46,11 +46,11 @@ func TestTheNearestAttestorStandsFirst(t *testing.T) {
 	}
 	out := h.decide(t, pod(t, foreign.Name), logged("verifyImageSignatures(i, [attestors.ours, attestors.theirs, attestors.logged]) > 0"))
 	if out.Result != gate.Allow {
-		t.Errorf("who signed is not believed: %s %v", out.Result, out.Verdicts[0].Reasons)
+		t.Errorf("the attestor that signed is not accepted: %s %v", out.Result, out.Verdicts[0].Reasons)
 	}
 }
 
-// TestNoMissesInDoubt: of what nobody can tell, nothing is said to be missing.
+// TestNoMissesInDoubt: an indeterminate result does not report signatures as missing.
 func TestNoMissesInDoubt(t *testing.T) {
 	text := expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 || getImageData(i).digest == '')")
 	pinned := testkit.Must(image.MustParse(app).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
@@ -62,7 +62,7 @@ func TestNoMissesInDoubt(t *testing.T) {
 		codes  []policy.Code
 	}{
 		{"it is not signed, and has a digest", nil, policy.Fail, []policy.Code{policy.Unsigned, policy.Denied}},
-		{"it is not signed, and nobody can tell the rest", down, policy.Indeterminate, []policy.Code{policy.Unavailable}},
+		{"it is not signed, and the rest is indeterminate", down, policy.Indeterminate, []policy.Code{policy.Unavailable}},
 	} {
 		d := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.DataErr = pinned, c.err }).Decisions[0]
 		var got []policy.Code

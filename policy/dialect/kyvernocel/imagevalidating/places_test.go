@@ -52,10 +52,10 @@ func TestPlaces(t *testing.T) {
 		{"parts of a text, beside a list", "object.spec.a + object.spec.b.split(',')", ""},
 		{"lists in a list", "object.spec.steps.map(s, s.images).flatten()", "/spec/steps/*/images /spec/steps/*/images/*"},
 		{"a list in another order", "object.spec.steps.map(s, s.image).sortBy(i, i)", "/spec/steps/*/image"},
-		{"a list beside what is made", "object.spec.a + [string(object.spec.b)]", ""},
-		{"a list beside what is made, and another", "object.spec.a + [string(object.spec.b)] + object.spec.c", ""},
-		{"what is made beside a list", "[string(object.spec.b)] + object.spec.a", ""},
-		{"what is made beside two lists", "[string(object.spec.b)] + object.spec.a + object.spec.c", ""},
+		{"a list next to computed values", "object.spec.a + [string(object.spec.b)]", ""},
+		{"a list next to computed values, and another", "object.spec.a + [string(object.spec.b)] + object.spec.c", ""},
+		{"computed values next to a list", "[string(object.spec.b)] + object.spec.a", ""},
+		{"computed values next to two lists", "[string(object.spec.b)] + object.spec.a + object.spec.c", ""},
 		{"one of two, of which one is made", "object.spec.on ? object.spec.a : [string(object.spec.b)]", ""},
 		{"by an index that is read", "object.spec[object.spec.key].map(s, s.image)", "/spec/*/*/image"},
 		{"by a number", "object.spec.steps[0].images", "/spec/steps/*/images/*"},
@@ -71,9 +71,9 @@ func TestPlaces(t *testing.T) {
 		{"a list of what may be there", "object.spec.?tool.optMap(x, [x.image]).orValue([])", "/spec/tool/image"},
 		{"of the request", "[request.name]", ""},
 		{"whether a member is there", "object.spec.steps.map(s, string(has(s.image)))", ""},
-		{"members of what is made", "[object.spec.a].map(x, x)", "/spec/a"},
-		{"members of what nobody can see", "[string(object.spec.a)].map(x, x)", ""},
-		{"members of what nobody can see, beside a list", "[string(object.spec.a)].map(x, x) + object.spec.b", ""},
+		{"members of a literal list", "[object.spec.a].map(x, x)", "/spec/a"},
+		{"members of computed values", "[string(object.spec.a)].map(x, x)", ""},
+		{"members of computed values, next to a list", "[string(object.spec.a)].map(x, x) + object.spec.b", ""},
 		{"the other value of a list", "object.spec.steps.map(s, s.image).orValue([])", "compile"},
 	} {
 		p, err := compile(naming(c.expression))
@@ -171,7 +171,7 @@ func TestCategories(t *testing.T) {
 			}
 			d := out.Decisions[0]
 			if (d.Result == policy.Pass) != (list == c.want) {
-				t.Errorf("%s in %s: %s %s", c.reason, list, d.Result, said(d.Reasons))
+				t.Errorf("%s in %s: %s %s", c.reason, list, d.Result, textOf(d.Reasons))
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func TestNamedImages(t *testing.T) {
 		{"one more", "object.steps", many(201, app), "names more than 200 images"},
 		{"more than texts", "object.steps", many(1, 1.0), "holds more than texts"},
 		{"a text", "object.steps", map[string]any{"steps": app}, "and no list of texts"},
-		{"what is not there", "dyn(object).none", many(1, app), "no such key"},
+		{"a missing member", "dyn(object).none", many(1, app), "no such key"},
 	} {
 		_, err := planned(t, naming(c.expression), c.object)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -202,7 +202,7 @@ func TestNamedImages(t *testing.T) {
 	}
 }
 
-// TestReferences says which images a policy means.
+// TestReferences: the images that a policy matches.
 func TestReferences(t *testing.T) {
 	const digest = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	for _, c := range []struct {
@@ -247,8 +247,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestUnclearReferences: an expression that fails leaves it open whether an image is
-// meant, unless another entry means it; of one that ran before nobody asks.
+// TestUnclearReferences: an expression that fails leaves it indeterminate whether an image
+// matches, unless another entry matches it; an unchanged image is not evaluated.
 func TestUnclearReferences(t *testing.T) {
 	const fails, holds, not = "{expression: \"ref.split('#')[1] == ''\"}", "{expression: 'true'}", "{expression: 'false'}"
 	for _, c := range []struct {

@@ -22,8 +22,8 @@ func planned(t testing.TB, text string, object map[string]any) (policy.RulePlan,
 	return p.Rules[0].Plan(t.Context(), subject, []policy.Image{found})
 }
 
-// TestAsks: only what the expressions name is asked about, and everything where that
-// cannot be told.
+// TestAsks: the claim queries name only the attestors and types of the expressions, and all
+// of them where the expression computes them.
 func TestAsks(t *testing.T) {
 	const call = "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestAsks(t *testing.T) {
 		{"either", "images.containers.all(i, verifyImageSignatures(i, i == '' ? [attestors.ours] : [attestors.keyless]) > 0)", "ours keyless"},
 		{"computed", "images.containers.all(i, verifyImageSignatures(i, attestors.map(k, attestors[k])) > 0)", "ours keyless"},
 		{"a statement", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.keyless]) > 0)", "keyless/https://cosign.sigstore.dev/attestation/vuln/v1"},
-		{"a statement, by those who are computed", "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, attestors.map(k, attestors[k])) >= 0)", ""},
+		{"a statement, by computed attestors", "images.containers.all(i, verifyAttestationSignatures(i, attestations.sbom, attestors.map(k, attestors[k])) >= 0)", ""},
 		{"either statement", "images.containers.all(i, verifyAttestationSignatures(i, i == '' ? attestations.sbom : attestations.scan, [attestors.ours]) >= 0)", "ours/https://cosign.sigstore.dev/attestation/vuln/v1"},
 		{"a computed statement", "images.containers.all(i, verifyAttestationSignatures(i, i == '' ? 'scan' : 'sbom', [attestors.ours]) >= 0)", "ours/https://cosign.sigstore.dev/attestation/vuln/v1"},
 		{"nothing", "images.containers.all(i, i.startsWith('registry.example/'))", ""},
@@ -71,7 +71,7 @@ func TestChecks(t *testing.T) {
 	text = edit(text, "- expression: images", "- expression: images.containers.all(i, getImageData(i).manifest.schemaVersion == 2)\n  - expression: images")
 	check = testkit.Must(planned(t, text, map[string]any{}))(t).Checks[0]
 	if check.MutateDigest || check.VerifyDigest || check.Required || check.Action != policy.Warn || check.WantsData != policy.DataOne {
-		t.Errorf("said: %+v", check)
+		t.Errorf("settings: %+v", check)
 	}
 	c := check.Credentials
 	if !c.AllowInsecure || !slices.Equal(c.Providers, []string{"amazon"}) || !slices.Equal(c.Secrets, []string{"kyverno/pull", "other/pull"}) {
@@ -90,8 +90,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestAttestorExpressions: whom an attestor stands for may depend on the object and on
-// the image; what cannot be told is an error when it is asked, and never nobody.
+// TestAttestorExpressions: the keys of an attestor may depend on the object and on the
+// image; a value that cannot be evaluated is an error, and never an attestor without keys.
 func TestAttestorExpressions(t *testing.T) {
 	h := newEnv(t)
 	good, foreign := h.signed(t, "good", h.key).Name, h.signed(t, "foreign", h.stranger).Name
@@ -117,7 +117,8 @@ func TestAttestorExpressions(t *testing.T) {
 	}
 }
 
-// TestAttestorsThatAreRead: whom an expression says is asked, whoever else is.
+// TestAttestorsThatAreRead: an attestor with an expression is a claim query, whatever other
+// attestors there are.
 func TestAttestorsThatAreRead(t *testing.T) {
 	const fixed = `cosign: {key: {data: "` + cert + `"}}`
 	const read = "cosign: {key: {expression: string(object.key)}}"
@@ -138,8 +139,8 @@ func TestAttestorsThatAreRead(t *testing.T) {
 	}
 }
 
-// TestImagePatterns: the globs say beforehand which images a rule is about, unless
-// something else may have it speak.
+// TestImagePatterns: the globs limit a rule to images in advance, unless another part of it
+// may apply.
 func TestImagePatterns(t *testing.T) {
 	globbed := edit(minimal, "spec:\n", "spec:\n  matchImageReferences: [{glob: 'a.example/*'}]\n")
 	for _, c := range []struct {
@@ -162,14 +163,15 @@ func TestImagePatterns(t *testing.T) {
 		if known != c.known || known != slices.Equal(patterns, []string{"a.example/*"}) {
 			t.Errorf("%s: %v, %v", c.reason, patterns, known)
 		}
-		if got := rule.(policy.OfObject).SpeaksOfObject(); got != c.ofObject {
-			t.Errorf("%s: it speaks of the object: %v", c.reason, got)
+		if got := rule.(policy.OfObject).AppliesToObject(); got != c.ofObject {
+			t.Errorf("%s: it applies to the object: %v", c.reason, got)
 		}
 	}
 }
 
-// TestWhatIsAsked says why a rule does not speak of a subject, or cannot be evaluated.
-func TestWhatIsAsked(t *testing.T) {
+// TestMatchedSubjects: the reason for which a rule does not match a subject, or cannot be
+// evaluated.
+func TestMatchedSubjects(t *testing.T) {
 	all := edit(minimal, "operations: [CREATE]", "operations: ['*']")
 	selected := edit(minimal, "{resourceRules:", "{namespaceSelector: {matchLabels: {a: b}}, resourceRules:")
 	condition := func(text, expression string) string {
@@ -189,21 +191,21 @@ func TestWhatIsAsked(t *testing.T) {
 		change       func(*policy.Subject)
 		want         string
 	}{
-		{"what it matches", all, func(*policy.Subject) {}, "1"},
+		{"a kind that it matches", all, func(*policy.Subject) {}, "1"},
 		{"a deletion", all, func(s *policy.Subject) { s.Operation = "DELETE" }, "nothing will run after a deletion"},
 		{"another kind", all, func(s *policy.Subject) { s.Kind = "Service" }, "matchConstraints do not match"},
 		{"a document", all, func(s *policy.Subject) { s.Kind = "" }, "is about Kubernetes objects"},
-		{"a namespace that nobody knows", selected, func(*policy.Subject) {}, "not known"},
+		{"an unknown namespace", selected, func(*policy.Subject) {}, "not known"},
 		{"and that is not selected", selected, func(s *policy.Subject) { s.NamespaceKnown = true }, "matchConstraints do not match"},
 		{"and that is", selected, func(s *policy.Subject) { s.NamespaceKnown, s.NamespaceLabels = true, map[string]string{"a": "b"} }, "1"},
-		{"nobody knows it, and a condition does not hold", condition(selected, "false"), func(*policy.Subject) {}, "matchConditions do not hold"},
-		{"nobody knows it, and no image is meant", elsewhere(selected), func(*policy.Subject) {}, "0"},
+		{"an unknown one, and a condition does not hold", condition(selected, "false"), func(*policy.Subject) {}, "matchConditions do not hold"},
+		{"an unknown one, and no image matches", elsewhere(selected), func(*policy.Subject) {}, "0"},
 		{"a condition that fails", condition(minimal, "dyn(object).none == 1"), func(*policy.Subject) {}, "no such key"},
 		{"and no image is meant", elsewhere(condition(minimal, "dyn(object).none == 1")), func(*policy.Subject) {}, "0"},
 		{"images alone", minimal, bare, "1"},
 		{"and an expression names others", naming("object.spec.a"), bare, "images that expressions name (spec.images)"},
-		{"what is known of a request", said("request.kind.kind == 'Pod' && !request.dryRun"), bare, "1"},
-		{"what is not", said("request.name == 'a'"), bare, "request.name"},
+		{"known members of a request", said("request.kind.kind == 'Pod' && !request.dryRun"), bare, "1"},
+		{"an unknown member", said("request.name == 'a'"), bare, "request.name"},
 		{"all of it", said("1 == [request].size()"), bare, "request"},
 		{"the object", said("dyn(object.spec).a == 'a'"), bare, "object.spec"},
 		{"all of the object", said("1 == [object].size()"), bare, "object"},
@@ -211,13 +213,13 @@ func TestWhatIsAsked(t *testing.T) {
 		{"the first of several", said("dyn(object.spec).a == 'a' && request.name == 'a'"), bare, "object.spec"},
 		{"the namespace", said("request.namespace == 'shop'"), bare, "1"},
 		{"which is not known", said("request.namespace == 'shop'"), nowhere, "the object's namespace"},
-		{"what the namespace is", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { bare(s); s.NamespaceKnown = true }, "1"},
+		{"the name of the namespace", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { bare(s); s.NamespaceKnown = true }, "1"},
 		{"of which the labels are not known", said("namespaceObject.metadata.name == 'shop'"), bare, "the labels of the object's namespace"},
 		{"and which is not known", said("namespaceObject.metadata.name == 'shop'"), nowhere, "the object's namespace"},
 		{"which is not known, and yet its labels", said("namespaceObject.metadata.name == 'shop'"), func(s *policy.Subject) { nowhere(s); s.NamespaceKnown = true }, "the object's namespace"},
 		{"nothing else is asked", minimal, nowhere, "1"},
 		{"pull secrets of a namespace", sourced, bare, "1"},
-		{"of which nobody knows", sourced, nowhere, "PullSecrets are in the object's namespace, and it is not known"},
+		{"of an unknown namespace", sourced, nowhere, "PullSecrets are in the object's namespace, and it is not known"},
 	} {
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
 		c.change(s)

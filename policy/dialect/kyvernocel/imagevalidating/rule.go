@@ -68,8 +68,8 @@ func (r *rule) ImagePatterns() ([]string, bool) {
 	return r.references.patterns, true
 }
 
-// SpeaksOfObject reports whether a validation may fail although no image is evaluated.
-func (r *rule) SpeaksOfObject() bool { return r.program.ofObject || r.program.mixed }
+// AppliesToObject reports whether a validation may fail although no image is evaluated.
+func (r *rule) AppliesToObject() bool { return r.program.ofObject || r.program.mixed }
 
 // PinsNamed reports whether images are pinned in objects that no rule about pods
 // follows up.

@@ -89,11 +89,14 @@ func TestControllers(t *testing.T) {
 	}{
 		{"a signed deployment", labelled, object{kind: "Deployment", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned deployment", labelled, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
-		{"whose template has another label", labelled, object{kind: "Deployment", images: []string{bad}, labels: map[string]string{"env": "dev"}}, gate.Unchecked},
+		{"a template with another label", labelled, object{kind: "Deployment", images: []string{bad}, labels: map[string]string{"env": "dev"}}, gate.Unchecked},
 		{"a signed cron job", labelled, object{kind: "CronJob", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned cron job", labelled, object{kind: "CronJob", images: []string{bad}, labels: prod}, gate.Deny},
 		{"a stateful set that is not named", some, object{kind: "StatefulSet", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"a deployment that is", some, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
+		{"an unsigned deployment, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
+		{"a signed deployment, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Deployment", images: []string{good}, labels: prod}, gate.Allow},
+		{"an unsigned deployment, with another subresource", edit(labelled, "[pods]", "[pods, pods/exec]"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"no controllers", none, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"and its pod", none, object{images: []string{bad}, labels: prod}, gate.Deny},
 		{"a selector keeps from generating", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
@@ -196,7 +199,7 @@ func TestExceptionsRefused(t *testing.T) {
 		"no name":                   {edit(exception, "name: signed, ", ""), "spec.policyRefs[0].name"},
 		"an unknown kind":           {edit(exception, "kind: Image", "kind: Img"), "spec.policyRefs[0].kind"},
 		"a pattern":                 {edit(exception, "name: signed", "name: '*'"), "spec.policyRefs[0].name"},
-		"values that nobody reads":  {exception + "  allowedValues: [a]\n", "spec.allowedValues"},
+		"values that are not read":  {exception + "  allowedValues: [a]\n", "spec.allowedValues"},
 		"values for a mutation":     {edit(exception, "kind: ImageValidating", "kind: Mutating") + "  allowedValues: [a]\n", "spec.allowedValues"},
 		"images for a mutation":     {edit(exception, "kind: ImageValidating", "kind: NamespacedMutating") + "  images: [a]\n", "spec.images"},
 		"values beside images":      {edit(exception, "Policy}]", "Policy}, {name: a, kind: ValidatingPolicy}]") + "  allowedValues: [a]\n", "spec.allowedValues"},
@@ -209,6 +212,8 @@ func TestExceptionsRefused(t *testing.T) {
 		"images that are none":      {exception + "  images: []\n", "spec.images: is empty"},
 		"images that are null":      {exception + "  images:\n", "spec.images: is empty"},
 		"values that are none":      {edit(exception, "kind: ImageV", "kind: V") + "  allowedValues: []\n", "spec.allowedValues: is empty"},
+		"conditions that are none":  {exception + "  matchConditions: []\n", "spec.matchConditions: is empty"},
+		"conditions that are null":  {exception + "  matchConditions:\n", "spec.matchConditions: is empty"},
 		"a condition on images":     {exception + "  matchConditions: [{name: a, expression: images.containers.size() > 0}]\n", "spec.matchConditions[0].expression"},
 	} {
 		_, err := newCompiler().CompileException([]byte(c.text), "test.yaml")
@@ -218,7 +223,7 @@ func TestExceptionsRefused(t *testing.T) {
 	}
 	e, err := newCompiler().CompileException([]byte(edit(exception, "kind: ImageV", "kind: V")+"  allowedValues: [a]\n  images: ['nginx:*']\n"), "test.yaml")
 	if err != nil || len(e.PodSecurity) != 1 || e.PodSecurity[0].Images[0] != "nginx:*" || e.PodSecurity[0].Values[0] != "a" {
-		t.Errorf("what expressions of another kind of policy are told: %+v, %v", e, err)
+		t.Errorf("the exception for expressions of another kind of policy: %+v, %v", e, err)
 	}
 	for result, asPass := range map[string]bool{"pass": true, "skip": false, "''": false} {
 		e, err := newCompiler().CompileException([]byte(exception+"  reportResult: "+result+"\n  properties: {reason: a}\n"), "test.yaml")
@@ -248,7 +253,7 @@ func TestBroken(t *testing.T) {
 		object       object
 		answer       gate.Result
 	}{
-		{"what it speaks of", misspelt, object{images: []string{good}}, gate.Error},
+		{"a kind that it matches", misspelt, object{images: []string{good}}, gate.Error},
 		{"and its controllers", misspelt, object{kind: "Deployment", images: []string{good}}, gate.Error},
 		{"and nothing else", edit(misspelt, "[pods]", "[pods, nothings]"), object{kind: "Deployment", images: []string{good}}, gate.Unchecked},
 		{"a match that cannot be read", edit(misspelt, "matchConstraints:", "matchConstraint:"), object{kind: "CronJob", images: []string{good}}, gate.Error},
@@ -295,11 +300,11 @@ func TestBare(t *testing.T) {
 		{"in a condition", edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.name == 'test'}]\n"), good, "default", gate.Error, "only images"},
 		{"the namespace is known", with("request.namespace == 'default' && " + allSigned), good, "default", gate.Allow, ""},
 		{"the namespace is not", with("request.namespace == 'default' && " + allSigned), good, "", gate.Error, "only images"},
-		{"who asks is not", with("request.userInfo.username == 'ann' || " + allSigned), good, "default", gate.Error, "only images"},
+		{"the requester is not", with("request.userInfo.username == 'ann' || " + allSigned), good, "default", gate.Error, "only images"},
 		{"a name is asked for", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), good, "default", gate.Error, "only images"},
 		{"a policy of the namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "default", gate.Deny, "unsigned"},
 		{"of another namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "other", gate.Unchecked, ""},
-		{"and nobody knows which", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Error, "only images"},
+		{"and of an unknown one", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Error, "only images"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			request := testkit.Must(gate.ForImages(c.namespace, "", []string{c.image}))(t)
@@ -359,8 +364,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestUnresolved: that nobody could tell the digest is no reason to say that there is
-// none.
+// TestUnresolved: a digest that could not be resolved is not reported as missing.
 func TestUnresolved(t *testing.T) {
 	h := newEnv(t)
 	down := &image.Error{Kind: image.Unavailable, Op: "resolve", On: "a", Err: errors.New("down")}
@@ -392,7 +396,8 @@ func TestUnresolved(t *testing.T) {
 	}
 }
 
-// TestGaps: could-not-look is undecided, unless the answer does not depend on it.
+// TestGaps: a claim that could not be verified is indeterminate, unless the result does not
+// depend on it.
 func TestGaps(t *testing.T) {
 	h := newEnv(t)
 	names := []string{"org/a:1", "org/b:1"}
@@ -403,12 +408,12 @@ func TestGaps(t *testing.T) {
 		ours, theirs       policy.Answer
 		want               policy.Result
 	}{
-		{"nobody answered", allSigned, gap, gap, policy.Indeterminate},
-		{"somebody signed, and more may", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) > 0)", fact, gap, policy.Pass},
+		{"no response", allSigned, gap, gap, policy.Indeterminate},
+		{"one attestor signed, and more may", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) > 0)", fact, gap, policy.Pass},
 		{"two are wanted", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, gap, policy.Indeterminate},
 		{"three are wanted of two", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 3)", fact, gap, policy.Fail},
 		{"a denial that a gap might meet", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) == 0)", gap, gap, policy.Indeterminate},
-		{"nobody signed", allSigned, policy.Answer{}, gap, policy.Fail},
+		{"no attestor signed", allSigned, policy.Answer{}, gap, policy.Fail},
 		{"a payload that may be there", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) >= 0 && extractPayload(i, attestations.scan).predicate.level == 'low')", gap, gap, policy.Indeterminate},
 		{"one signature for two attestors", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, policy.Answer{Facts: factsOf("x")}, policy.Fail},
 		{"and one each", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, policy.Answer{Facts: factsOf("y")}, policy.Pass},
@@ -443,8 +448,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestUpdates: what an object ran before is not asked about again, and does not count
-// for what is new.
+// TestUpdates: the images of the old object are not verified again, and do not count for
+// new ones.
 func TestUpdates(t *testing.T) {
 	h := newEnv(t)
 	good, bad, old := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name, h.signed(t, "old").Name

@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// TestSamples evaluates other projects' image policies that are at hand, with the
-// certificate and the registry exchanged, on what the tests sign: each accepts and
-// each refuses.
+// TestSamples evaluates local copies of other projects' image policies on images that the
+// tests sign, with the certificate and the registry replaced: each policy accepts and
+// refuses.
 func TestSamples(t *testing.T) {
 	root := os.Getenv("QUAYMASTER_SAMPLES")
 	if root == "" {
@@ -68,7 +68,7 @@ func (h *env) sample(t *testing.T, text, good, bad string) {
 		expect(t, accepted, "signed "+kind, gate.Allow, "")
 		asked++
 		switch {
-		case strings.Contains(text, "attestors: []"): // nobody is to sign
+		case strings.Contains(text, "attestors: []"): // no signature is required
 			missing := h.decide(t, object{kind: kind, images: []string{bad + "-missing"}, labels: labels, own: labels}.request(t), text)
 			expect(t, missing, "missing "+kind, gate.Error, "not-found")
 		case p.AuditOnly:

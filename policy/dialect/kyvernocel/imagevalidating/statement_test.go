@@ -51,21 +51,21 @@ func TestStatements(t *testing.T) {
 		{"proved", proved, []string{good.Name}, gate.Allow, ""},
 		{"not there", proved, []string{none.Name}, gate.Deny, "no-attestation"},
 		{"of another type", proved, []string{other.Name}, gate.Deny, "no-attestation"},
-		{"by somebody else", proved, []string{foreign.Name}, gate.Deny, "wrong-key"},
-		{"and says what it must", proved + low, []string{good.Name}, gate.Allow, ""},
+		{"signed by another key", proved, []string{foreign.Name}, gate.Deny, "wrong-key"},
+		{"and meets the condition", proved + low, []string{good.Name}, gate.Allow, ""},
 		{"and does not", proved + low, []string{bad.Name}, gate.Deny, "condition-failed"},
 		{"one of two does not", proved + low, []string{good.Name, bad.Name}, gate.Deny, "condition-failed"},
 		{"stale and foreign statements neither help nor harm", proved + low, []string{stale.Name}, gate.Allow, ""},
 		{"on two images with several each", proved + low + young, []string{stale.Name, good.Name}, gate.Allow, ""},
 		{"two statements do not make one", proved + low + young, []string{mixed.Name}, gate.Deny, "condition-failed"},
-		{"a stranger's word does not make the signer's", proved + low, []string{liar.Name}, gate.Deny, "condition-failed"},
-		{"nobody asked about it", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Error, "is not verified"},
+		{"a statement by another key does not count as the signer's", proved + low, []string{liar.Name}, gate.Deny, "condition-failed"},
+		{"it was not verified before", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Error, "is not verified"},
 		{"the statement's own fields", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicateType == '" + scanType + "' && extractPayload(i, attestations.scan).subject.size() == 1)", []string{good.Name}, gate.Allow, ""},
 		{"a field that is not there", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.missing == 1)", []string{good.Name}, gate.Error, "no such key"},
-		{"either of two who sign", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) > 0)" + low, []string{liar.Name}, gate.Allow, ""},
-		{"both sign, each a statement that says it", byBoth + low, []string{each.Name}, gate.Allow, ""},
+		{"either of two signers", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) > 0)" + low, []string{liar.Name}, gate.Allow, ""},
+		{"both sign, and each statement agrees", byBoth + low, []string{each.Name}, gate.Allow, ""},
 		{"on two images", byBoth + low, []string{each.Name, each.Name}, gate.Allow, ""},
-		{"both sign, and one says otherwise", byBoth + low, []string{differ.Name}, gate.Deny, "condition-failed"},
+		{"both sign, and one disagrees", byBoth + low, []string{differ.Name}, gate.Deny, "condition-failed"},
 		{"a literal name", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestReferrers(t *testing.T) {
 		word                      string
 	}{
 		{"signed", image.Name, proved + " && " + format, gate.Allow, ""},
-		{"says something else", odd.Name, proved + " && " + format, gate.Deny, "condition-failed"},
+		{"has another value", odd.Name, proved + " && " + format, gate.Deny, "condition-failed"},
 		{"signed by another notary", foreign.Name, proved, gate.Deny, "untrusted"},
 		{"not signed", unsigned.Name, proved, gate.Deny, "no-attestation"},
 		{"not signed, and only read", unsigned.Name, format, gate.Error, "is not verified"},
@@ -117,7 +117,7 @@ func TestReferrers(t *testing.T) {
 	}
 }
 
-// TestManyStatements: who may push evidence cannot make the search endless.
+// TestManyStatements: an attacker with push access cannot make the search endless.
 func TestManyStatements(t *testing.T) {
 	h := newEnv(t)
 	var images []string

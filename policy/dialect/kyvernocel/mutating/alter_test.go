@@ -11,7 +11,7 @@ import (
 
 const targets = "resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments]}]"
 
-// existing writes a policy that changes what is there because of a ConfigMap.
+// existing writes a policy that changes existing objects because of a ConfigMap.
 func existing(constraints string) string {
 	return head + about("configmaps", "  evaluation: {mutateExisting: {enabled: true}}\n  targetMatchConstraints: {"+constraints+"}\n"+
 		merges("Object{metadata: Object.metadata{annotations: {'of': object.metadata.name + ' by ' + request.name}}}"))
@@ -94,8 +94,8 @@ func TestAlter(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfTheTarget: of the trigger's namespace the labels are known, and of
-// another one nobody knows them.
+// TestNamespaceOfTheTarget: the labels of the trigger's namespace are known, and those of
+// another namespace are not.
 func TestNamespaceOfTheTarget(t *testing.T) {
 	p := compile(t, existing(targets)+"  targetMatchConditions: [{name: team, expression: \"namespaceObject.metadata.labels.team == 'a'\"}]\n")
 	result := alter(t, p, subject(t, trigger))[0]
@@ -107,7 +107,7 @@ func TestNamespaceOfTheTarget(t *testing.T) {
 	}
 }
 
-// TestRequester says when who made the trigger has to be remembered: whatever reads it.
+// TestRequester: the requester of the trigger is recorded if any field reads it.
 func TestRequester(t *testing.T) {
 	changes := func(expression, more string) string {
 		return strings.Replace(existing(targets), "object.metadata.name + ' by ' + request.name", expression, 1) + more
@@ -138,7 +138,7 @@ func TestRequester(t *testing.T) {
 	}
 }
 
-// TestSelects says which objects may be triggers.
+// TestSelects: the objects that may be triggers.
 func TestSelects(t *testing.T) {
 	text := strings.Replace(existing(targets), "[configmaps]", "[pods]", 1)
 	some := strings.Replace(text, "  evaluation:", "    namespaceSelector: {matchLabels: {team: a}}\n  evaluation:", 1)
@@ -149,13 +149,13 @@ func TestSelects(t *testing.T) {
 		subject      *policy.Subject
 		want         bool
 	}{
-		{"what it matches", text, subject(t, pod(onePod)), true},
+		{"a kind that it matches", text, subject(t, pod(onePod)), true},
 		{"another kind", text, subject(t, trigger), false},
 		{"a subresource", text, subject(t, pod(onePod), ephemeral), false},
 		{"a document", text, &policy.Subject{Shape: policy.Shape{Document: true}}, false},
 		{"a namespace of these labels", some, subject(t, pod(onePod)), true},
 		{"of others", some, subject(t, pod(onePod), elsewhere), false},
-		{"of which nobody knows", some, subject(t, pod(onePod), unknown), true},
+		{"of unknown labels", some, subject(t, pod(onePod), unknown), true},
 	} {
 		of := compile(t, c.text).Alterations[0]
 		if got := of.Selects(c.subject); got != c.want {
@@ -168,7 +168,7 @@ func TestSelects(t *testing.T) {
 	}
 }
 
-// TestTriggers says what changes what is there.
+// TestTriggers: the objects that cause changes of existing ones.
 func TestTriggers(t *testing.T) {
 	p := compile(t, existing(targets)+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'settings'\"}]\n")
 	for text, want := range map[string]string{
@@ -191,7 +191,7 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// TestSelf changes what it matches, when it comes and when it is made.
+// TestSelf changes the objects that it matches, at admission and as existing objects.
 func TestSelf(t *testing.T) {
 	text := head + about("configmaps", "  evaluation: {mutateExisting: {enabled: true}}\n"+merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}"))
 	p := compile(t, text)
@@ -213,7 +213,7 @@ func TestSelf(t *testing.T) {
 	}
 	asks := compile(t, strings.Replace(existing(targets), "request.name", "request.userInfo.username", 1))
 	if !asks.Alterations[0].NeedsRequester() {
-		t.Error("it reads who asked")
+		t.Error("it reads the requester")
 	}
 	own := compile(t, strings.NewReplacer("kind: MutatingPolicy", "kind: NamespacedMutatingPolicy", "{name: test}", "{name: test, namespace: shop}").Replace(text))
 	if s := alter(t, own, subject(t, trigger))[0].Selections[0]; s.Namespace != "shop" {

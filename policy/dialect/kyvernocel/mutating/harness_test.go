@@ -100,8 +100,8 @@ func cronJob(spec string) string {
 
 func none(*policy.Subject) policy.Finder { return nil }
 
-// mutate asks a set of policies, and returns what they make of the object; the object
-// that was given is as it was.
+// mutate evaluates a set of policies and returns the changed object; the given object is
+// not changed.
 func mutate(t testing.TB, s *policy.Subject, policies []*policy.Policy, exceptions ...string) (map[string]any, []policy.RuleResult) {
 	t.Helper()
 	set, err := set.New(policies...)
@@ -136,8 +136,7 @@ func written(value any) string {
 	return string(text)
 }
 
-// verdict is what the results of one policy come to: nothing, pass, undecided or skip,
-// with the message.
+// verdict is the result of one policy: nothing, pass, undecided or skip, with the message.
 func verdict(results []policy.RuleResult) (what, why string) {
 	if len(results) == 0 {
 		return "nothing", ""

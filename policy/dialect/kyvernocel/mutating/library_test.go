@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
-// style is a policy as those of public libraries are written: what it makes of a pod,
-// and a pod that it leaves as it is.
+// style is a policy in the style of public libraries: the result for a pod, and a pod that
+// it does not change.
 type style struct{ name, more, makes, kept string }
 
 func styles() []style {
@@ -153,7 +153,7 @@ func BenchmarkMutate(b *testing.B) {
 	}
 }
 
-// FuzzCompile reads documents of strangers, and applies what they make.
+// FuzzCompile compiles arbitrary documents, and applies them.
 func FuzzCompile(f *testing.F) {
 	for _, c := range styles() {
 		f.Add(head + about("pods", c.more))

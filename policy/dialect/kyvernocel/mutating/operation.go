@@ -13,6 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
@@ -54,7 +55,10 @@ func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
 		if !o.HasValue {
 			return nil, errors.New("it has no value")
 		}
-		value := plain(o.Value)
+		value, err := plain(o.Value)
+		if err != nil {
+			return nil, err
+		}
 		if o.Op == "test" {
 			return object, test(object, path, value)
 		}
@@ -74,6 +78,9 @@ func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
 		}
 		value, err := at(object, from)
 		if err != nil {
+			return nil, fmt.Errorf("from %s: %w", o.From, err)
+		}
+		if err := integer.Exact(value); err != nil {
 			return nil, fmt.Errorf("from %s: %w", o.From, err)
 		}
 		if o.Op == "copy" {
@@ -153,7 +160,7 @@ func test(object any, path []string, want any) error {
 	if !reflect.DeepEqual(found, want) {
 		return errTest
 	}
-	return nil
+	return integer.Exact(found)
 }
 
 // change returns the changed form of the map or list that holds a place. It may modify that
@@ -273,23 +280,38 @@ func charge(value any, left *int, depth int) error {
 }
 
 // plain converts an expression's value for objects: float64 for numbers, base64 for bytes. The
-// value is its own, and is changed.
-func plain(value any) any {
+// value is its own, and is changed. An integer that would be written as another one is an error.
+func plain(value any) (any, error) {
 	switch v := value.(type) {
 	case int64:
-		return float64(v)
+		return written(float64(v), strconv.FormatInt(v, 10))
 	case uint64:
-		return float64(v)
+		return written(float64(v), strconv.FormatUint(v, 10))
 	case []byte:
-		return base64.StdEncoding.EncodeToString(v)
+		return base64.StdEncoding.EncodeToString(v), nil
 	case []any:
 		for i := range v {
-			v[i] = plain(v[i])
+			item, err := plain(v[i])
+			if err != nil {
+				return nil, err
+			}
+			v[i] = item
 		}
 	case map[string]any:
 		for key := range v {
-			v[key] = plain(v[key])
+			member, err := plain(v[key])
+			if err != nil {
+				return nil, err
+			}
+			v[key] = member
 		}
 	}
-	return value
+	return value, nil
+}
+
+func written(number float64, digits string) (any, error) {
+	if strconv.FormatFloat(number, 'f', -1, 64) != digits {
+		return nil, fmt.Errorf("the integer %s is too large to be written exactly", digits)
+	}
+	return number, nil
 }

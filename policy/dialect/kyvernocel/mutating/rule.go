@@ -74,12 +74,24 @@ func (r *rule) evaluate(ctx context.Context, s *policy.Subject) policy.Mutated {
 	if no := hold(ctx, r.program.conditions, activation, "matchConditions"); no != nil {
 		return *no
 	}
-	return r.mutate(ctx, target{kind: schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, object: s.Object.Map()}, activation,
+	return r.mutate(ctx, target{kind: kindOf(s), object: s.Object.Map()}, activation,
 		func(object map[string]any) *cel.Activation {
 			now := *s
 			now.Object = policy.ContentOf(object)
 			return r.activation(&now)
 		})
+}
+
+// kindOf returns the kind of a subject's object. A subresource may receive a body of another kind,
+// as a Scale, which the object names.
+func kindOf(s *policy.Subject) schema.GroupVersionKind {
+	object := s.Object.Map()
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	if s.Subresource != "" && apiVersion != "" && kind != "" {
+		return schema.FromAPIVersionAndKind(apiVersion, kind)
+	}
+	return schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
 }
 
 // ask evaluates whether the rule matches a subject. The answer is nil if it does, and then the

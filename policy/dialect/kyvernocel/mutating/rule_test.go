@@ -100,7 +100,8 @@ func TestOddObjects(t *testing.T) {
 	}
 }
 
-// TestServerSideApply lets what is atomic be replaced, where the policy says so.
+// TestServerSideApply: atomic lists are replaced only if the policy sets
+// useServerSideApply.
 func TestServerSideApply(t *testing.T) {
 	for said, want := range map[string]string{"useServerSideApply: true": "pass", "useServerSideApply: false": "indeterminate", "": "indeterminate"} {
 		text := head + about("pods", merges("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}")+"  evaluation: {"+said+"}\n")
@@ -145,7 +146,7 @@ func TestOperations(t *testing.T) {
 		{"move", "[JSONPatch{op: 'move', from: '/metadata/labels/app', path: '/metadata/labels/of'}]", `"labels":{"of":"web"}`},
 		{"a test that holds", "[JSONPatch{op: 'test', path: '/metadata/labels/app', value: 'web'}, JSONPatch{op: 'remove', path: '/metadata/labels/app'}]", `"labels":{}`},
 		{"of a number", "[JSONPatch{op: 'test', path: '/spec/containers/0/ports/0/containerPort', value: 80}, JSONPatch{op: 'remove', path: '/metadata/labels/app'}]", `"labels":{}`},
-		{"of what is not there", "[JSONPatch{op: 'test', path: '/metadata/labels/b', value: null}, JSONPatch{op: 'remove', path: '/metadata/labels/app'}]", `"labels":{}`},
+		{"of a missing member", "[JSONPatch{op: 'test', path: '/metadata/labels/b', value: null}, JSONPatch{op: 'remove', path: '/metadata/labels/app'}]", `"labels":{}`},
 		{"a test that fails", "[JSONPatch{op: 'remove', path: '/metadata/labels/app'}, JSONPatch{op: 'test', path: '/spec/containers/0/name', value: 'b'}]", "null"},
 		{"no operation", "[JSONPatch{op: 'remove', path: '/metadata/labels/app'}].filter(p, false)", "null"},
 	} {
@@ -160,16 +161,16 @@ func TestOperations(t *testing.T) {
 func TestRefusedOperations(t *testing.T) {
 	const first = "JSONPatch{op: 'add', path: '/metadata/labels/team', value: 'b'}, "
 	for _, c := range []struct{ reason, operation, want string }{
-		{"below what is not there", "JSONPatch{op: 'add', path: '/metadata/annotations/a', value: 'b'}", "the operation 1, add /metadata/annotations/a: there is nothing at the place"},
-		{"remove what is not there", "JSONPatch{op: 'remove', path: '/metadata/annotations'}", "there is nothing"},
-		{"replace what is not there", "JSONPatch{op: 'replace', path: '/metadata/annotations', value: {'a': 'b'}}", "there is nothing"},
+		{"below a missing member", "JSONPatch{op: 'add', path: '/metadata/annotations/a', value: 'b'}", "the operation 1, add /metadata/annotations/a: there is nothing at the place"},
+		{"remove a missing member", "JSONPatch{op: 'remove', path: '/metadata/annotations'}", "there is nothing"},
+		{"replace a missing member", "JSONPatch{op: 'replace', path: '/metadata/annotations', value: {'a': 'b'}}", "there is nothing"},
 		{"past the end", "JSONPatch{op: 'add', path: '/spec/containers/2', value: {'name': 'b'}}", "there is nothing"},
 		{"replace past the end", "JSONPatch{op: 'replace', path: '/spec/containers/1', value: {'name': 'b'}}", "there is nothing"},
 		{"remove past the end", "JSONPatch{op: 'remove', path: '/spec/containers/1'}", "there is nothing"},
 		{"from past the end", "JSONPatch{op: 'copy', from: '/spec/containers/1/name', path: '/metadata/labels/a'}", "there is nothing"},
 		{"from no pointer", "JSONPatch{op: 'copy', from: 'spec', path: '/spec/a'}", "from: \"spec\" is no JSON pointer"},
-		{"below what is no index", "JSONPatch{op: 'add', path: '/spec/containers/x/tty', value: true}", `"x" is no index`},
-		{"a test of what is no index", "JSONPatch{op: 'test', path: '/spec/containers/x', value: null}", `"x" is no index`},
+		{"below an invalid index", "JSONPatch{op: 'add', path: '/spec/containers/x/tty', value: true}", `"x" is no index`},
+		{"a test of an invalid index", "JSONPatch{op: 'test', path: '/spec/containers/x', value: null}", `"x" is no index`},
 		{"the deepest pointer", "JSONPatch{op: 'add', path: '" + strings.Repeat("/a", 200) + "', value: 1}", "there is nothing"},
 		{"a deeper one", "JSONPatch{op: 'add', path: '" + strings.Repeat("/a", 201) + "', value: 1}", "the parts of a pointer"},
 		{"before the beginning", "JSONPatch{op: 'remove', path: '/spec/containers/-1'}", `"-1" is no index`},
@@ -181,7 +182,7 @@ func TestRefusedOperations(t *testing.T) {
 		{"no pointer", "JSONPatch{op: 'remove', path: 'spec'}", "is no JSON pointer"},
 		{"from nowhere", "JSONPatch{op: 'copy', from: '/spec/none', path: '/spec/a'}", "from /spec/none: there is nothing"},
 		{"into itself", "JSONPatch{op: 'move', from: '/spec', path: '/spec/a'}", "there is nothing"},
-		{"a test below what is not there", "JSONPatch{op: 'test', path: '/spec/none/a', value: 1}", "there is nothing"},
+		{"a test below a missing member", "JSONPatch{op: 'test', path: '/spec/none/a', value: 1}", "there is nothing"},
 		{"the kind", "JSONPatch{op: 'replace', path: '/kind', value: 'Secret'}", "it changes kind"},
 		{"a type at another place", "JSONPatch{op: 'add', path: '/spec/securityContext', value: Object.spec.a{b: Object.spec.c{d: 1}}}", "Object.spec.c{...} is used for a field of type Object.spec.a.b{...}"},
 	} {
@@ -193,7 +194,88 @@ func TestRefusedOperations(t *testing.T) {
 	}
 }
 
-// TestBounds has what is just in bounds be made, and nothing beyond.
+// TestBodies merges a configuration into the object that a subresource receives, which may be of a
+// kind of its own.
+func TestBodies(t *testing.T) {
+	const scale = "apiVersion: autoscaling/v1\nkind: Scale\nmetadata: {name: web, namespace: shop}\nspec: {replicas: 5}\n"
+	const eviction = "apiVersion: policy/v1\nkind: Eviction\nmetadata: {name: web, namespace: shop}\n"
+	for _, c := range []struct{ reason, resource, group, kind, body, expression, want string }{
+		{"a Scale", "apps/deployments/scale", "apps", "Deployment", scale, "Object{spec: Object.spec{replicas: 1}}", `"spec":{"replicas":1}`},
+		{"a Scale of another kind", "apps/statefulsets/scale", "apps", "StatefulSet", scale, "Object{metadata: Object.metadata{labels: {'a': 'b'}}}", `"labels":{"a":"b"}`},
+		{"an Eviction", "/pods/eviction", "", "Pod", eviction, "Object{deleteOptions: Object.deleteOptions{gracePeriodSeconds: 30}}", `"deleteOptions":{"gracePeriodSeconds":30}`},
+		{"the object itself", "/pods/ephemeralcontainers", "", "Pod", pod(onePod), "Object{metadata: Object.metadata{labels: {'a': 'b'}}}", `"labels":{"a":"b","app":"web"}`},
+		{"a text in place of an object", "/pods/ephemeralcontainers", "", "Pod", pod(onePod), "Object{spec: Object.spec{securityContext: 'none'}}", "does not fit the type Pod"},
+		{"an operation on a body", "apps/deployments/scale", "apps", "Deployment", scale, "", `"spec":{"replicas":1}`},
+	} {
+		mutation := merges(c.expression)
+		if c.expression == "" {
+			mutation = patches("[JSONPatch{op: 'replace', path: '/spec/replicas', value: 1}]")
+		}
+		p := compile(t, head+about(c.resource, mutation))
+		s := subject(t, c.body, func(s *policy.Subject) {
+			s.Group, s.Version, s.Kind, s.Operation = c.group, "v1", c.kind, "UPDATE"
+			_, s.Subresource, _ = strings.Cut(c.resource[strings.Index(c.resource, "/")+1:], "/")
+		})
+		changed, results := mutate(t, s, []*policy.Policy{p})
+		what, why := verdict(results)
+		got := written(changed)
+		if changed == nil {
+			got = why
+		}
+		if fits := !strings.Contains(c.want, "does not fit"); (what == "pass") != fits || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s %s, want %s", c.reason, what, got, c.want)
+		}
+	}
+}
+
+// TestLargeIntegers: an integer that a float64 rounds is neither written nor compared. One that is
+// exact, or that no operation reads, is left as it is.
+func TestLargeIntegers(t *testing.T) {
+	crate := "apiVersion: example.test/v1\nkind: Crate\nmetadata: {name: a, labels: {app: web}}\n" +
+		"spec: {big: 9007199254740993, top: 9223372036854775807, in: {deep: [9007199254740993]}, low: -9007199254740993, last: 9007199254740991, half: 0.5, huge: 1.0e+300}\n"
+	const then = ", JSONPatch{op: 'remove', path: '/metadata/labels/app'}"
+	operation := func(text string) string { return patches("[" + text + "]") }
+	for _, c := range []struct{ mutation, want string }{ // the message where it begins with "an " or "the "
+		{operation("JSONPatch{op: 'move', from: '/spec/big', path: '/spec/x'}"), "an integer near 9007199254740992"},
+		{operation("JSONPatch{op: 'copy', from: '/spec/big', path: '/spec/x'}"), "an integer near 9007199254740992"},
+		{operation("JSONPatch{op: 'copy', from: '/spec/low', path: '/spec/x'}"), "an integer near -9007199254740992"},
+		{operation("JSONPatch{op: 'copy', from: '/spec/top', path: '/spec/x'}"), "an integer near 9223372036854775808"},
+		{operation("JSONPatch{op: 'copy', from: '/spec/in', path: '/spec/x'}"), "an integer near"},
+		{operation("JSONPatch{op: 'move', from: '/spec', path: '/data'}"), "an integer near"},
+		{operation("JSONPatch{op: 'test', path: '/spec/big', value: 9007199254740992}" + then), "an integer near"},
+		{operation("JSONPatch{op: 'test', path: '/spec/in', value: {'deep': [9007199254740992]}}" + then), "an integer near"},
+		{operation("JSONPatch{op: 'test', path: '/spec/big', value: 9007199254740993}" + then), "the integer 9007199254740993"},
+		{operation("JSONPatch{op: 'add', path: '/spec/x', value: 9007199254740993}"), "the integer 9007199254740993"},
+		{operation("JSONPatch{op: 'replace', path: '/spec/last', value: {'a': [-9007199254740993]}}"), "the integer -9007199254740993"},
+		{operation("JSONPatch{op: 'add', path: '/spec/x', value: 9223372036854775807}"), "the integer 9223372036854775807"},
+		{operation("JSONPatch{op: 'add', path: '/spec/x', value: 18446744073709551615u}"), "the integer 18446744073709551615"},
+		{merges("Object{spec: Object.spec{x: 9007199254740993}}"), "the integer 9007199254740993"},
+		{merges("Object{spec: Object.spec{x: {'a': dyn(9007199254740993u)}}}"), "the integer 9007199254740993"},
+		{operation("JSONPatch{op: 'move', from: '/spec/last', path: '/spec/x'}"), `"x":9007199254740991`},
+		{operation("JSONPatch{op: 'copy', from: '/spec/half', path: '/spec/x'}"), `"x":0.5`},
+		{operation("JSONPatch{op: 'copy', from: '/spec/huge', path: '/spec/x'}"), `"x":1e+300`},
+		{operation("JSONPatch{op: 'test', path: '/spec/last', value: 9007199254740991}" + then), `"labels":{}`},
+		{operation("JSONPatch{op: 'test', path: '/spec/big', value: 7}" + then), "null"},
+		{operation("JSONPatch{op: 'add', path: '/spec/x', value: 9007199254740992}"), `"x":9007199254740992`},
+		{operation("JSONPatch{op: 'add', path: '/spec/x', value: {'a': -9007199254740991}}"), `"x":{"a":-9007199254740991}`},
+		{operation("JSONPatch{op: 'remove', path: '/spec/big'}"), `"spec":{"half"`},
+		{merges("Object{spec: Object.spec{x: 9007199254740991}}"), `"x":9007199254740991`},
+	} {
+		p := compile(t, head+about("example.test/crates", c.mutation))
+		changed, results := mutate(t, subject(t, crate), []*policy.Policy{p})
+		what, why := verdict(results)
+		refused := strings.HasPrefix(c.want, "an ") || strings.HasPrefix(c.want, "the ")
+		got := written(changed)
+		if refused {
+			got = why
+		}
+		if (what == "indeterminate") != refused || refused && changed != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s %s\n%s, want %s", c.mutation, what, why, written(changed), c.want)
+		}
+	}
+}
+
+// TestBounds: the largest patches are applied, and larger ones are refused.
 func TestBounds(t *testing.T) {
 	nested := func(depth int, empty, end string) string {
 		text := "JSONPatch{op: 'add', path: '/metadata/a', value: {'a': 'b'}}"
@@ -244,8 +326,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestOrder has each mutation, and the variables that it reads, see what the ones before
-// made.
+// TestOrder: each mutation, and the variables that it reads, see the result of the
+// mutations before.
 func TestOrder(t *testing.T) {
 	text := head + about("pods", `  variables: [{name: count, expression: object.spec.containers.size()}]
   matchConditions: [{name: few, expression: variables.count < 2}]
@@ -278,8 +360,8 @@ func TestOrder(t *testing.T) {
 
 func second(_ map[string]any, results []policy.RuleResult) []policy.RuleResult { return results }
 
-// TestWhatIsAsked says which objects a policy speaks of.
-func TestWhatIsAsked(t *testing.T) {
+// TestMatchedSubjects: the objects that a policy matches.
+func TestMatchedSubjects(t *testing.T) {
 	label := merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}")
 	owner := func(s *policy.Subject) { s.User.Name = "ann" }
 	for _, c := range []struct {
@@ -287,17 +369,19 @@ func TestWhatIsAsked(t *testing.T) {
 		subject      *policy.Subject
 		want         string
 	}{
-		{"what it matches", about("pods", label), subject(t, pod(onePod)), "pass"},
+		{"a kind that it matches", about("pods", label), subject(t, pod(onePod)), "pass"},
 		{"another kind", about("pods", label), subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), "nothing"},
 		{"another operation", strings.Replace(about("pods", label), "CREATE, UPDATE", "UPDATE", 1), subject(t, pod(onePod)), "nothing"},
 		{"a deletion", strings.Replace(about("pods", label), "CREATE, UPDATE", "'*'", 1), subject(t, pod(onePod), deleted), "nothing"},
+		{"controllers, with ephemeral containers", strings.Replace(about("pods", label), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "pass"},
+		{"no controllers, with another subresource", strings.Replace(about("pods", label), "[pods]", "[pods, pods/exec]", 1), subject(t, deployment(onePod)), "nothing"},
 		{"no controllers", about("pods", label+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that does not hold", about("pods", label+"  matchConditions: [{name: a, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition that cannot be evaluated", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
 		{"an expression that fails", about("pods", merges("Object{metadata: Object.metadata{labels: {'a': string(dyn(object.spec).none)}}}")), subject(t, pod(onePod)), "indeterminate"},
 		{"a policy for scans, at admission", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and on the command line", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod)), "pass"},
-		{"a namespace that nobody knows", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod), unknown), "indeterminate"},
+		{"an unknown namespace", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod), unknown), "indeterminate"},
 		{"and that is known", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod)), "pass"},
 	} {
 		changed, results := mutate(t, c.subject, []*policy.Policy{compile(t, head+c.text)})
@@ -376,7 +460,7 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	if compiler.Broken([]byte("{"), "", why) != nil {
-		t.Error("no document stands for something")
+		t.Error("a policy without a document")
 	}
 }
 

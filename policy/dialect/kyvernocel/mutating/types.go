@@ -32,6 +32,19 @@ func newTypes() *types {
 	return &types{own: applyconfigurations.NewTypeConverter(scheme.Scheme), others: managedfields.NewDeducedTypeConverter()}
 }
 
+// of returns the types for a kind, and whether they are Kubernetes' own. Some that
+// nothing stores have none, as Scale: they are merged as custom resources are.
+func (t *types) of(kind schema.GroupVersionKind) (converter managedfields.TypeConverter, isOwn bool) {
+	if scheme.Scheme.Recognizes(kind) {
+		bare := &unstructured.Unstructured{}
+		bare.SetGroupVersionKind(kind)
+		if _, err := t.own.ObjectToTyped(bare); err == nil {
+			return t.own, true
+		}
+	}
+	return t.others, false
+}
+
 // apply merges the configuration that an expression created into an object. An atomic field is
 // replaced as a whole, which loses values that the author did not write. It is therefore refused
 // unless the policy enables it. For a kind that is not Kubernetes' own, it is always refused.
@@ -40,11 +53,11 @@ func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]a
 	if err != nil {
 		return nil, err
 	}
-	converter, isOwn := t.others, scheme.Scheme.Recognizes(about.kind)
-	if isOwn {
-		converter = t.own
+	converter, isOwn := t.of(about.kind)
+	if _, err := plain(configuration); err != nil {
+		return nil, err
 	}
-	patch, _ := plain(configuration).(map[string]any)
+	patch := configuration
 	patch["apiVersion"], patch["kind"] = about.kind.GroupVersion().String(), about.kind.Kind
 	changes, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: patch})
 	if err != nil {

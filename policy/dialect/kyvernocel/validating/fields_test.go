@@ -31,7 +31,7 @@ func TestRefused(t *testing.T) {
 		{"no validation", head + about("pods", ""), "spec.validations: is empty, and so are spec.auditAnnotations"},
 		{"too many", head + about("pods", "  validations:\n"+many), "spec.validations: 201 are more than 200"},
 		{"nothing that it matches", head + "spec: {validations: [{expression: 'true'}]}\n", "spec.matchConstraints.resourceRules: is empty"},
-		{"a kind that nobody knows", head + about("apps/tasks", "  validations: [{expression: 'true'}]\n"), `no kind is known for the resource "tasks"`},
+		{"an unknown kind", head + about("apps/tasks", "  validations: [{expression: 'true'}]\n"), `no kind is known for the resource "tasks"`},
 		{"no CEL", head + asks("object."), "spec.validations[0].expression: ERROR"},
 		{"no truth", head + asks("'true'"), "the value is of type string, and has to be bool"},
 		{"an empty expression", head + about("pods", "  validations: [{expression: ''}]\n"), "spec.validations[0].expression: the expression is empty"},
@@ -44,9 +44,9 @@ func TestRefused(t *testing.T) {
 		{"a controller", head + good + "  autogen: {podControllers: {controllers: [jobs, jobsets]}}\n", "spec.autogen.podControllers.controllers[1]: unknown controller"},
 		{"the authorizer", head + asks("authorizer.group('').resource('pods').check('get').allowed()"), "undeclared reference to 'authorizer'"},
 		{"parameters", head + asks("params.most > 1"), "undeclared reference to 'params'"},
-		{"images, of which another dialect speaks", head + asks("images.containers.size() > 0"), "undeclared reference to 'images'"},
-		{"what nobody knows of a request", head + asks("request.uid == 'a'"), "undefined field 'uid'"},
-		{"what nobody knows of a namespace", head + asks("namespaceObject.status.phase == 'Active'"), "namespaceObject.status is not known here"},
+		{"images, a variable of another dialect", head + asks("images.containers.size() > 0"), "undeclared reference to 'images'"},
+		{"an unknown member of a request", head + asks("request.uid == 'a'"), "undefined field 'uid'"},
+		{"an unknown member of a namespace", head + asks("namespaceObject.status.phase == 'Active'"), "namespaceObject.status is not known here"},
 		{"something else that exceptions allow", head + asks("exceptions.allowedUsers == []"), "undefined field 'allowedUsers'"},
 		{"an Object, which only mutations make", head + asks("Object{} == null"), "undeclared reference to 'Object'"},
 		{"a variable that is not there", head + asks("variables.a"), "undefined field 'a'"},
@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 		{"a policy of documents in a namespace", strings.Replace(head, "Validating", "NamespacedValidating", 1) + documents("true"), "spec.evaluation.mode: JSON is for documents that are in no namespace"},
 		{"neither at admission nor in scans", head + good + "  evaluation: {admission: {enabled: false}, background: {enabled: false}}\n", "spec.evaluation.admission.enabled: is false, and scans leave the policy out"},
 		{"not at admission, about the requester", head + asks("request.userInfo.username != 'eve'") + "  evaluation: {admission: {enabled: false}}\n", "spec.evaluation.admission.enabled: is false, and scans leave the policy out"},
-		{"what nobody knows, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: namespaceObject.status.phase}]\n"), "spec.validations[0].messageExpression: namespaceObject.status is not known here"},
+		{"an unknown member, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: namespaceObject.status.phase}]\n"), "spec.validations[0].messageExpression: namespaceObject.status is not known here"},
 		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: namespaceObject.status.phase}]\n", "spec.auditAnnotations[0].valueExpression: namespaceObject.status is not known here"},
 		{"a native policy that Kyverno would make", head + asks("true") + "  autogen: {validatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.validatingAdmissionPolicy.enabled: true is not supported"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
@@ -109,7 +109,7 @@ status: {autogen: {}}
 	}
 }
 
-// FuzzCompile reads documents of strangers.
+// FuzzCompile compiles arbitrary documents.
 func FuzzCompile(f *testing.F) {
 	f.Add(head + asks("object.spec.containers.all(c, c.image != '')"))
 	f.Add(controls()[0].text())

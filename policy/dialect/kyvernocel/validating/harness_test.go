@@ -56,7 +56,7 @@ func object(t testing.TB, text string) map[string]any {
 	return o
 }
 
-// subject is the creation of an object by nobody in particular.
+// subject is the creation of an object without a requester.
 func subject(t testing.TB, text string, change ...func(*policy.Subject)) *policy.Subject {
 	t.Helper()
 	o := object(t, text)
@@ -110,8 +110,8 @@ func validate(t testing.TB, s *policy.Subject, policies []*policy.Policy, except
 	return set.Validate(t.Context(), s, nil)
 }
 
-// verdict is what the results of one policy come to: nothing, pass, fail, undecided or
-// skip, with the message.
+// verdict is the result of one policy: nothing, pass, fail, undecided or skip, with the
+// message.
 func verdict(results []policy.RuleResult) (what, why string) {
 	if len(results) == 0 {
 		return "nothing", ""

@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
@@ -107,9 +108,11 @@ func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Val
 			continue
 		}
 		if !held {
-			return policy.Validated{Result: policy.Fail, Action: r.action, Reasons: []policy.Reason{{
-				Code: policy.Violated, Path: v.path, Message: v.says(ctx, activation),
-			}}}
+			reason := policy.Reason{Code: policy.Violated, Path: v.path, Message: v.says(ctx, activation)}
+			if r.json {
+				reason.Hint = hint.ChangeDocument // apply evaluates Kubernetes objects alone
+			}
+			return policy.Validated{Result: policy.Fail, Action: r.action, Reasons: []policy.Reason{reason}}
 		}
 	}
 	if len(unsure) > 0 {

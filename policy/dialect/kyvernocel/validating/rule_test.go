@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
@@ -21,7 +22,7 @@ const onePod = `{containers: [{name: a, image: "a.example/a:1"}]}`
 func TestExpressions(t *testing.T) {
 	for _, c := range []struct{ reason, holds, not string }{
 		{"the object", "object.metadata.name == 'web'", "object.metadata.name == 'other'"},
-		{"what was", "oldObject == null", "oldObject != null"},
+		{"the old object", "oldObject == null", "oldObject != null"},
 		{"the request", "request.operation == 'CREATE' && request.resource.resource == 'pods'", "request.operation == 'UPDATE'"},
 		{"the user", "request.userInfo.username == 'ann' && 'dev' in request.userInfo.groups", "request.userInfo.username == 'eve'"},
 		{"the namespace", "namespaceObject.metadata.labels.team == 'a'", "namespaceObject.metadata.labels.team == 'b'"},
@@ -61,15 +62,15 @@ func (answers) Get(_ context.Context, ref cel.ResourceRef) (map[string]any, erro
 }
 
 func (answers) List(context.Context, cel.ResourceRef, map[string]string) (map[string]any, error) {
-	return nil, errors.New("nobody asks")
+	return nil, errors.New("not expected")
 }
 
 func (answers) Post(context.Context, cel.ResourceRef, map[string]any) (map[string]any, error) {
-	return nil, errors.New("nobody asks")
+	return nil, errors.New("not expected")
 }
 
 func (answers) Kind(context.Context, string, string) (group, version, resource string, err error) {
-	return "", "", "", errors.New("nobody asks")
+	return "", "", "", errors.New("not expected")
 }
 
 func (answers) Do(context.Context, cel.HTTPRequest) (any, error) { return true, nil }
@@ -78,13 +79,13 @@ func (answers) Metadata(context.Context, string) (map[string]any, error) {
 	return map[string]any{"config": map[string]any{"config": map[string]any{"User": "app"}}}, nil
 }
 
-// teams is a global context, whose function has the name of another's.
+// teams is a global context with a function of the same name as another one's.
 type teams struct{ answers }
 
 func (teams) Get(context.Context, string, string) (any, error) { return []any{"a"}, nil }
 
-// TestWhatIsAsked says which objects a policy speaks of, and what becomes of them.
-func TestWhatIsAsked(t *testing.T) {
+// TestMatchedSubjects: the objects that a policy matches, and the results for them.
+func TestMatchedSubjects(t *testing.T) {
 	no := "  validations: [{expression: 'false'}]\n"
 	owner := func(s *policy.Subject) { s.User.Name = "ann" }
 	for _, c := range []struct {
@@ -92,18 +93,22 @@ func TestWhatIsAsked(t *testing.T) {
 		subject      *policy.Subject
 		want         string
 	}{
-		{"what it matches", about("pods", no), subject(t, pod(onePod)), "fail"},
+		{"a kind that it matches", about("pods", no), subject(t, pod(onePod)), "fail"},
 		{"another kind", about("pods", no), subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), "nothing"},
 		{"a kind of Kubernetes that runs nothing", about("networking.k8s.io/ingresses", no), subject(t, "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}}"), "fail"},
 		{"controllers", about("pods", no), subject(t, deployment(onePod)), "fail"},
 		{"no controllers", about("pods", no+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
+		{"controllers, with ephemeral containers", strings.Replace(about("pods", no), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "fail"},
+		{"no controllers, with another subresource", strings.Replace(about("pods", no), "[pods]", "[pods, pods/exec]", 1), subject(t, deployment(onePod)), "nothing"},
 		{"some controllers", about("pods", no+"  autogen: {podControllers: {controllers: [cronjobs]}}\n"), subject(t, cronJob(onePod)), "fail"},
 		{"no others", about("pods", no+"  autogen: {podControllers: {controllers: [cronjobs]}}\n"), subject(t, deployment(onePod)), "nothing"},
-		{"a policy of some labels speaks of pods", about("pods", "    objectSelector: {matchLabels: {app: web}}\n"+no), subject(t, pod(onePod)), "fail"},
+		{"a policy of some labels matches pods", about("pods", "    objectSelector: {matchLabels: {app: web}}\n"+no), subject(t, pod(onePod)), "fail"},
 		{"and of pods alone", about("pods", "    objectSelector: {matchLabels: {app: web}}\n"+no), subject(t, deployment(onePod)), "nothing"},
 		{"of a namespace that is selected, controllers as well", about("pods", "    namespaceSelector: {matchLabels: {team: a}}\n"+no), subject(t, deployment(onePod)), "fail"},
 		{"and none of another namespace", about("pods", "    namespaceSelector: {matchLabels: {team: b}}\n"+no), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that holds", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
+		{"a condition with a long name of words", about("pods", no+"  matchConditions: [{name: only of "+strings.Repeat("a", 100)+", expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
+		{"and one that does not hold", about("pods", no+"  matchConditions: [{name: only of "+strings.Repeat("a", 100)+", expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition that does not", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition on a controller sees the template", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'web'\"}]\n"), subject(t, deployment(onePod)), "fail"},
 		{"a condition that cannot be evaluated", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}]\n"), subject(t, pod(onePod)), "indeterminate"},
@@ -124,7 +129,7 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 }
 
-// connection is what the API server says of kubectl exec: the pod's kind, and the options.
+// connection is a request for kubectl exec: the pod's kind, and the options.
 func connection(t *testing.T, command string) *policy.Subject {
 	return subject(t, "{apiVersion: v1, kind: PodExecOptions, command: ["+command+"]}", func(s *policy.Subject) {
 		s.Kind, s.Subresource, s.Operation = "Pod", "exec", "CONNECT"
@@ -135,7 +140,7 @@ func deleted(s *policy.Subject) {
 	s.Operation, s.OldObject, s.Object = "DELETE", s.Object, policy.Content{}
 }
 
-// TestNamespaced has a policy of a namespace speak of its own objects alone.
+// TestNamespaced: a policy of a namespace matches its own objects alone.
 func TestNamespaced(t *testing.T) {
 	text := "apiVersion: policies.kyverno.io/v1\nkind: NamespacedValidatingPolicy\nmetadata: {name: test, namespace: shop}\n" + asks("false")
 	p := compile(t, text)
@@ -157,7 +162,7 @@ func TestNamespaced(t *testing.T) {
 	}
 }
 
-// TestDocuments has a policy of mode JSON speak of documents that are no objects.
+// TestDocuments: a policy of mode JSON matches documents that are no objects.
 func TestDocuments(t *testing.T) {
 	p := compile(t, head+"spec: {evaluation: {mode: JSON}, matchConditions: [{name: a, expression: 'has(object.planned)'}], validations: [{expression: 'object.planned < 3'}]}\n")
 	rule := p.Validations[0]
@@ -166,9 +171,16 @@ func TestDocuments(t *testing.T) {
 	}
 	for text, want := range map[string]policy.Result{"{planned: 2}": policy.Pass, "{planned: 3}": policy.Fail, "{other: 1}": policy.Skipped} {
 		about := policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, text)), Shape: policy.Shape{Document: true}}}
-		if got := rule.Validate(t.Context(), about); got.Result != want {
+		got := rule.Validate(t.Context(), about)
+		if got.Result != want {
 			t.Errorf("%s: %v", text, got)
 		}
+		if len(got.Reasons) > 0 && want == policy.Fail && got.Reasons[0].Hint != hint.ChangeDocument {
+			t.Errorf("%s: the hint is %q", text, got.Reasons[0].Hint)
+		}
+	}
+	if got := compile(t, head+asks("false")).Validations[0].Validate(t.Context(), policy.Case{Subject: subject(t, pod(onePod))}); got.Result != policy.Fail || got.Reasons[0].Hint != "" {
+		t.Error("of an object, by a policy of objects:", got)
 	}
 	if got := rule.Validate(t.Context(), policy.Case{Subject: subject(t, pod(onePod))}); got.Result != "" {
 		t.Error("of an object:", got)
@@ -178,7 +190,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestMessages says what a failure says and does.
+// TestMessages: the message and the action of a failure.
 func TestMessages(t *testing.T) {
 	longest := strings.Repeat("x", 5<<10)
 	for _, c := range []struct {
@@ -190,7 +202,7 @@ func TestMessages(t *testing.T) {
 		{"an expression", "{expression: 'false', message: not so, messageExpression: \"'no, ' + object.metadata.name\"}", "[Audit]", "spec.validations[0]: no, web\n", policy.Audit},
 		{"of a variable", "{expression: 'false', messageExpression: \"'no, ' + variables.who\"}", "[Audit, Warn]", "spec.validations[0]: no, web\n", policy.Warn},
 		{"an expression that fails", "{expression: 'false', message: not so, messageExpression: string(object.metadata.labels.none)}", "[Deny, Audit]", "spec.validations[0]: not so\n", policy.Enforce},
-		{"an expression that says nothing", "{expression: 'false', message: not so, messageExpression: \"''\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
+		{"an expression of an empty text", "{expression: 'false', message: not so, messageExpression: \"''\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"an expression of blanks", "{expression: 'false', message: not so, messageExpression: \"' \\t '\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"the longest text", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "'\"}", "", "spec.validations[0]: " + longest + "\n", policy.Enforce},
 		{"a longer one", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "x'\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
@@ -221,9 +233,9 @@ func TestErrors(t *testing.T) {
 		{"before one that does not", bad + ", {expression: 'false', message: nor so}", "fail", "spec.validations[1]: nor so"},
 		{"after one that does not", "{expression: 'false', message: nor so}, " + bad, "fail", "spec.validations[0]: nor so"},
 		{"a division by zero", "{expression: '1 / (object.spec.containers.size() - 1) == 1'}", "indeterminate", "division by zero"},
-		{"nobody answers", "{expression: \"resource.Get('v1', 'configmaps', 'a', 'b').size() == 0\"}", "indeterminate", "resource is not available here"},
+		{"no cluster", "{expression: \"resource.Get('v1', 'configmaps', 'a', 'b').size() == 0\"}", "indeterminate", "resource is not available here"},
 		{"no clock of images", "{expression: \"image.GetMetadata('a') == null\"}", "indeterminate", "image.GetMetadata is not available here"},
-		{"a variable that nobody reads may be wrong", "{expression: 'true'}", "pass", ""},
+		{"a variable that is not read may be wrong", "{expression: 'true'}", "pass", ""},
 		{"too much", "{expression: '[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))'}", "indeterminate", "cost"},
 	} {
 		for _, policyOf := range []string{"Fail", "Ignore"} {
@@ -390,7 +402,7 @@ func TestTargets(t *testing.T) {
 		t.Errorf("%+v", targets)
 	}
 	if len(p.Targets) != 0 {
-		t.Error("it speaks of images:", p.Targets)
+		t.Error("it matches images:", p.Targets)
 	}
 }
 
@@ -410,7 +422,8 @@ func TestUnconverted(t *testing.T) {
 	}
 }
 
-// TestBroken has a document that does not compile leave open what it would protect.
+// TestBroken: the result of a broken document is indeterminate for the objects that it
+// matches.
 func TestBroken(t *testing.T) {
 	compiler := validating.New(kyvernocel.Options{})
 	why := errors.New("it is broken")
@@ -419,14 +432,14 @@ func TestBroken(t *testing.T) {
 		subject      *policy.Subject
 		want         string
 	}{
-		{"what it names", asks("not CEL"), subject(t, pod(onePod)), "indeterminate"},
+		{"a kind that it names", asks("not CEL"), subject(t, pod(onePod)), "indeterminate"},
 		{"what follows", asks("not CEL"), subject(t, deployment(onePod)), "indeterminate"},
 		{"nothing else", asks("not CEL"), subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), "nothing"},
 		{"no deletion, if it does not name it", asks("not CEL"), subject(t, pod(onePod), deleted), "nothing"},
 		{"a deletion, if it names it", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "indeterminate"},
 		{"what cannot be read", "spec: {matchConstraints: 7}", subject(t, pod(onePod)), "indeterminate"},
 		{"and not its deletion, which a kubelet needs", "spec: {matchConstraints: 7}", subject(t, pod(onePod), deleted), "nothing"},
-		{"a deletion, if what it names is misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "indeterminate"},
+		{"a deletion, if its operations are misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "indeterminate"},
 		{"the deletion of a controller that follows", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod), deleted), "indeterminate"},
 		{"and not its creation", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod)), "nothing"},
 		{"never what mends a cluster", strings.Replace(asks("not CEL"), "pods", "'*'", 1), subject(t, "{apiVersion: v1, kind: Node, metadata: {name: a}}"), "nothing"},
@@ -438,7 +451,7 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	if compiler.Broken([]byte("{"), "", why) != nil {
-		t.Error("no document stands for something")
+		t.Error("a policy without a document")
 	}
 	audit := compiler.Broken([]byte(head+asks("not CEL")+"  validationActions: [Audit]\n"), "", why)
 	if results := validate(t, subject(t, pod(onePod)), []*policy.Policy{audit}); !audit.AuditOnly || results[0].Action != policy.Audit {

@@ -29,7 +29,7 @@ func zip(t *testing.T, text []byte) []byte {
 	return out.Bytes()
 }
 
-// TestParseDocument: what is a TrustRoot at all.
+// TestParseDocument: the documents that are a TrustRoot.
 func TestParseDocument(t *testing.T) {
 	good := keysOf("r", verifytest.Must(verifytest.New(verifytest.Options{})))
 	for _, c := range []struct{ reason, old, new, want string }{
@@ -82,7 +82,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestArchive: how many files, and how large, and what is no archive.
+// TestArchive: the number and size of files, and files that are no archive.
 func TestArchive(t *testing.T) {
 	many := func(n int) (list []tar.Header) {
 		for i := range n {
@@ -127,7 +127,7 @@ func TestNoCertificate(t *testing.T) {
 	}
 }
 
-// TestUnmarshal: what is a trusted_root.json, and what nobody may answer with.
+// TestUnmarshal: valid trusted_root.json documents, and responses that are refused.
 func TestUnmarshal(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
 	padded := func(size int) []byte {
@@ -155,12 +155,12 @@ func TestUnmarshal(t *testing.T) {
 		if err := roots.Answer("tuf", root.Hash, c.text); (err == nil) != c.good {
 			t.Errorf("%s, as an answer: %v", c.reason, err)
 		}
-		want := s.TrustedRoot() // what was known before
+		want := s.TrustedRoot() // the root before
 		if c.good {
 			want = c.text
 		}
 		if got, err := roots.TrustedRoot("tuf"); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s: it stands for %d bytes, %v", c.reason, len(got), err)
+			t.Errorf("%s: the root has %d bytes, %v", c.reason, len(got), err)
 		}
 	}
 	roots, keys := &trustroot.Roots{}, parseRoot(t, keysOf("keys", s))

@@ -19,8 +19,8 @@ func remoteRoot(t *testing.T, name, mirror string) *trustroot.TrustRoot {
 	}}))
 }
 
-// TestRepository: what a repository said stays until its document changes, and why
-// it said nothing is told.
+// TestRepository: the root of a repository stays until its document changes, and the cause
+// of a missing root is reported.
 func TestRepository(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
 	roots := &trustroot.Roots{}
@@ -33,23 +33,23 @@ func TestRepository(t *testing.T) {
 		}
 		return fmt.Sprint(len(text) > 0)
 	}
-	why := errors.New("nobody answers")
+	why := errors.New("no response")
 	for _, c := range []struct {
 		does   func()
 		want   string
 		reason string
 	}{
-		{func() { roots.Fail("tuf", first.Hash, why) }, "there is no TrustRoot tuf", "a failure of what is not there"},
+		{func() { roots.Fail("tuf", first.Hash, why) }, "there is no TrustRoot tuf", "a failure of an unknown TrustRoot"},
 		{func() { roots.Put(first) }, "was not read yet", "put"},
 		{func() { roots.Fail("tuf", second.Hash, why) }, "was not read yet", "a failure of another document"},
-		{func() { roots.Fail("tuf", first.Hash, why) }, "nobody answers", "a failure before an answer"},
+		{func() { roots.Fail("tuf", first.Hash, why) }, "no response", "a failure before an answer"},
 		{func() { _ = roots.Answer("tuf", first.Hash, s.TrustedRoot()) }, "true", "an answer"},
 		{func() { roots.Fail("tuf", first.Hash, why) }, "true", "a failure after an answer"},
 		{func() { _ = roots.Answer("tuf", first.Hash, []byte("{")) }, "true", "an answer that is no root"},
 		{func() { roots.Put(second) }, "was not read yet", "another document"},
 		{func() { _ = roots.Answer("tuf", first.Hash, s.TrustedRoot()) }, "was not read yet", "a late answer about the first"},
-		{func() { roots.Break("tuf", why) }, "nobody answers", "a document that cannot be read"},
-		{func() { _ = roots.Answer("tuf", second.Hash, s.TrustedRoot()) }, "nobody answers", "a late answer about a broken one"},
+		{func() { roots.Break("tuf", why) }, "no response", "a document that cannot be read"},
+		{func() { _ = roots.Answer("tuf", second.Hash, s.TrustedRoot()) }, "no response", "a late answer about a broken one"},
 		{func() { roots.Put(second) }, "was not read yet", "mended"},
 		{func() { roots.Fail("keys", parseRoot(t, keysOf("keys", s)).Hash, why) }, "was not read yet", "a failure of one that has no repository"},
 	} {
@@ -63,8 +63,8 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestRelabelled: what a repository said outlives a change of what a TrustRoot does not
-// rest on, and no two TrustRoots share it.
+// TestRelabelled: the root of a repository outlives changes of a TrustRoot that do not
+// affect it, and no two TrustRoots share it.
 func TestRelabelled(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
 	first := remoteRoot(t, "tuf", "https://a.example")
@@ -98,8 +98,8 @@ func TestRelabelled(t *testing.T) {
 	}
 }
 
-// TestRootsConcurrently: whoever asks gets a whole root of the last document or why
-// there is none, whatever others do.
+// TestRootsConcurrently: a reader gets a whole root of the last document or an error,
+// whatever runs concurrently.
 func TestRootsConcurrently(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
 	roots := &trustroot.Roots{}

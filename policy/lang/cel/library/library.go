@@ -29,7 +29,7 @@ func Functions() []cel.EnvOption {
 	var all []cel.EnvOption
 	for _, part := range [][]cel.EnvOption{
 		imageFunctions(), userFunctions(), hashFunctions(), mathFunctions(), timeFunctions(),
-		transformFunctions(), gzipFunctions(), documentFunctions(),
+		transformFunctions(), gzipFunctions(), documentFunctions(), certificateFunctions(),
 	} {
 		all = append(all, part...)
 	}

@@ -145,7 +145,7 @@ func TestFunctions(t *testing.T) {
 		{reason: "the same text gives the same bytes", expression: "gzip.compress('abc') == gzip.compress('abc')", want: true},
 		{reason: "not packed", expression: "gzip.decompress(b'abc')", err: "gzip.decompress"},
 		{reason: "a bomb", expression: "gzip.decompress(bomb).size()", err: "larger than 4194304 bytes"},
-		{reason: "packing what is no text", expression: "gzip.compress(1).size()", err: "no such overload"},
+		{reason: "packing a number", expression: "gzip.compress(1).size()", err: "no such overload"},
 
 		{reason: "JSON is read", expression: "json.unmarshal('{\"a\": [1, null]}').a[0] == 1", want: true},
 		{reason: "JSON that is none", expression: "json.unmarshal('{') == 1", err: "unexpected end"},
@@ -188,7 +188,7 @@ func TestLimits(t *testing.T) {
 		{reason: "a digit more after the point", expression: "math.round(1.25, 301)", err: "301 digits"},
 		{reason: "a digit more before the point", expression: "math.round(1.25, -301)", err: "-301 digits"},
 		{reason: "infinity has no digits", expression: "math.round(1.0 / 0.0, 2) == 1.0 / 0.0", want: true},
-		{reason: "what is no number has none", expression: "math.round(0.0 / 0.0, 2) == 1.0", want: false},
+		{reason: "NaN has none", expression: "math.round(0.0 / 0.0, 2) == 1.0", want: false},
 	})
 }
 
@@ -205,7 +205,7 @@ func TestValues(t *testing.T) {
 
 		{reason: "an account is itself", expression: "user.parseServiceAccount('system:serviceaccount:ns:a') == user.parseServiceAccount('system:serviceaccount:ns:a')", want: true},
 		{reason: "another account", expression: "user.parseServiceAccount('system:serviceaccount:ns:a') == user.parseServiceAccount('system:serviceaccount:ns:b')", want: false},
-		{reason: "a person who writes as an account", expression: "user.parseServiceAccount('ns:builder').Name", want: ""},
+		{reason: "a user with a name like an account", expression: "user.parseServiceAccount('ns:builder').Name", want: ""},
 		{reason: "in no namespace", expression: "user.parseServiceAccount('ns:builder').Namespace", want: ""},
 		{reason: "a name that is there, when the type is not known", expression: "has(dyn(user.parseServiceAccount('system:serviceaccount:ns:b')).Name)", want: true},
 		{reason: "a name that is not", expression: "has(dyn(user.parseServiceAccount('alice')).Name)", want: false},

@@ -41,7 +41,7 @@ func TestObject(t *testing.T) {
 		{"of the object", "Object{spec: Object.spec{size: object.spec.size}}", `{"spec":{"size":1}}`},
 		{"read again", "Object{spec: Object.spec{a: Object{b: 3}.b + 1, c: has(Object{b: 3}.d)}}", `{"spec":{"a":4,"c":false}}`},
 		{"compared", "Object{a: Object{b: 1} == Object{b: 1}, c: Object{b: 1} == Object{b: 2}, d: type(Object{}) == type(Object.e{})}", `{"a":true,"c":false,"d":false}`},
-		{"compared with what is none", "Object{a: dyn(Object{b: 1}) == dyn(1), c: dyn(Object{b: 1}) == dyn({'b': 1}), d: dyn(Object{b: 1}) == dyn(Object.e{b: 1}), f: dyn(Object.e{b: 1}) == dyn(Object.e{b: 1})}", `{"a":false,"c":false,"d":false,"f":true}`},
+		{"compared with other values", "Object{a: dyn(Object{b: 1}) == dyn(1), c: dyn(Object{b: 1}) == dyn({'b': 1}), d: dyn(Object{b: 1}) == dyn(Object.e{b: 1}), f: dyn(Object.e{b: 1}) == dyn(Object.e{b: 1})}", `{"a":false,"c":false,"d":false,"f":true}`},
 		{"beside a message of the language", "Object{a: google.protobuf.Int32Value{value: 1} == 1}", `{"a":true}`},
 		{"as deep as may be", "Object{a: object.deep}", `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`},
 		{"optional", "Object{?a: optional.none(), ?b: optional.of(1)}", `{"b":1}`},
@@ -86,7 +86,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestNoObject: what is none is refused, whatever it was declared to be.
+// TestNoObject: a value that is no object is refused, whatever its declared type.
 func TestNoObject(t *testing.T) {
 	for expression, want := range map[string]bool{"Object{}": true, "{'a': 1}": true, "'a'": false, "[Object{}]": false, "null": false} {
 		scope := patches(t)

@@ -22,7 +22,7 @@ func TestNearlyRanges(t *testing.T) {
 		{"no number before the dash", "a-b", true},
 		{"a unit of something else than letters", "1{-2", true},
 		{"a number of something else than digits", "1:2-3", true},
-		{"units that nobody knows: a range, of which text is no part", "1a-2b", false},
+		{"unknown units: a range, of which text is no part", "1a-2b", false},
 		{"the last letter is one, too", "1z-2z", false},
 		{"a range", "1-2", false},
 	} {
@@ -65,8 +65,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestBounds: the last that is taken, and the first that is not; and who has no budget
-// holds nothing.
+// TestBounds: the largest accepted value and the smallest refused one; without a budget
+// nothing holds.
 func TestBounds(t *testing.T) {
 	for parts, want := range map[int]bool{4096: true, 4097: false} {
 		if _, err := comparison.Compile(strings.Repeat("a|", parts-1) + "a"); (err == nil) != want {

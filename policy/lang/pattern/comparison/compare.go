@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
@@ -104,7 +105,7 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 			return false, err
 		}
 		if ok {
-			return c.operator.decide(o.quantity.Cmp(c.quantity)), nil
+			return o.decide(c)
 		}
 	}
 	switch {
@@ -116,8 +117,29 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 	if err := b.Spend(cost(c.operand, o.text)); err != nil {
 		return false, err
 	}
+	if v, ok := o.value.(float64); ok && integer.Rounded(v) {
+		return false, rounded(v)
+	}
 	return wildcard.Match(c.operand, c.hide(o.text)) == (c.operator == equal), nil
 }
+
+// decide compares quantities. A rounded integer has the order that its neighbours have, too.
+func (o *operand) decide(c *comparison) (bool, error) {
+	order := o.quantity.Cmp(c.quantity)
+	v, ok := o.value.(float64)
+	if !ok || !integer.Rounded(v) {
+		return c.operator.decide(order), nil
+	}
+	for _, end := range []float64{math.Inf(-1), math.Inf(1)} {
+		neighbour := operand{value: math.Nextafter(v, end)}
+		if ok, err := neighbour.readQuantity(); !ok || neighbour.quantity.Cmp(c.quantity) != order {
+			return false, cmp.Or(err, rounded(v))
+		}
+	}
+	return c.operator.decide(order), nil
+}
+
+func rounded(v float64) error { return fmt.Errorf("%w: %w", ErrIndeterminate, integer.Error(v)) }
 
 // noOrder is the error for a value that has no order with an operand. Null counts as less than a
 // text that is no amount, as in Kyverno.

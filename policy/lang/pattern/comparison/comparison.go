@@ -6,7 +6,7 @@
 // Kubernetes, else as text. Null counts as zero in a comparison with a duration or a quantity,
 // and has no text.
 //
-// The value of a variable in a pattern is plain text (Brought): its operators, ranges and
+// The value of a variable in a pattern is plain text (Literal): its operators, ranges and
 // wildcards are characters. If the other reading gives a different result, the comparison does
 // not hold and the error is ErrIndeterminate, as for an order of values that have none.
 //
@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
@@ -53,7 +54,7 @@ func Compile(pattern any) (*Comparison, error) {
 	return c, err
 }
 
-// CompileFilled is Compile for a string in which parts are Brought.
+// CompileFilled is Compile for a string in which parts are Literal.
 func CompileFilled(pattern any) (*Comparison, error) {
 	c := &Comparison{source: pattern}
 	switch p := pattern.(type) {
@@ -129,6 +130,9 @@ type number float64
 func (n number) holds(_ *Budget, value any) (bool, error) {
 	switch v := value.(type) {
 	case float64:
+		if v == float64(n) && integer.Rounded(v) {
+			return false, rounded(v)
+		}
 		return v == float64(n), nil
 	case string:
 		return n.written(v), nil

@@ -110,9 +110,9 @@ func TestHolds(t *testing.T) {
 		{`">-5"`, `-6`, false, "below it"},
 		{`"5"`, `5`, true, "a number against a string"},
 		{`"5"`, `6`, false, "another number"},
-		{`"5"`, `"5.0"`, true, "by what they are worth"},
+		{`"5"`, `"5.0"`, true, "by their numeric value"},
 		{`"5"`, `"5.1"`, false, "worth more"},
-		{`"!5"`, `"5.0"`, false, "by what they are worth"},
+		{`"!5"`, `"5.0"`, false, "by their numeric value"},
 		{`"1.20"`, `"1.2"`, true, "numbers, also where versions were meant"},
 		{`"1.20"`, `"1.2.0"`, false, "which is no number"},
 		{`"8*"`, `8080`, true, "the text of a number"},
@@ -293,10 +293,10 @@ func TestUnjudged(t *testing.T) {
 		pattern, value any
 		reason         string
 	}{
-		{"!5", strings.Repeat("5", 65), "a number that nobody writes"},
+		{"!5", strings.Repeat("5", 65), "a number beyond any in use"},
 		{"<5", strings.Repeat("5", 65), "with any operator"},
-		{"!5", "1e999999999", "an exponent that nobody writes"},
-		{"<5", 1e300, "a number that nobody writes"},
+		{"!5", "1e999999999", "an exponent beyond any in use"},
+		{"<5", 1e300, "a number beyond any in use"},
 		{strings.Repeat("?a", 50_000) + "b", long, "an expensive pattern"},
 		{strings.Repeat("a|", 5000), "x", "too many alternatives"},
 	} {
@@ -385,5 +385,33 @@ func BenchmarkHolds(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestRoundedIntegers: of an integer of 2^53 or more, only the float64 next to it is left. Another
+// integer with the same one decides otherwise, so the comparison is indeterminate there.
+func TestRoundedIntegers(t *testing.T) {
+	const rounded = 9007199254740994.0 // as is 9007199254740993, in Kubernetes an int64
+	for _, c := range []struct {
+		reason     string
+		pattern    any
+		want, fail bool // fail: it is indeterminate
+	}{
+		{"it may be another integer", ">9007199254740993", false, true},
+		{"it may be this one", "!9007199254740993", false, true},
+		{"it may be another one than the pattern's", 9007199254740994.0, false, true},
+		{"its digits are unknown", "90071992547409?4", false, true},
+		{"all candidates are more", ">9007199254740000", true, false},
+		{"all candidates are less", "<9007199254741000", true, false},
+		{"no candidate is more", ">9007199254741000", false, false},
+		{"no candidate is it", 5.0, false, false},
+	} {
+		held, err := holds(c.pattern, rounded)
+		if held != c.want || (err != nil) != c.fail || err != nil && !errors.Is(err, comparison.ErrIndeterminate) {
+			t.Errorf("%s: %v holds: %t, %v", c.reason, c.pattern, held, err)
+		}
+	}
+	if held, err := holds(">9007199254740990", 9007199254740991.0); !held || err != nil {
+		t.Errorf("the largest exact integer: %t, %v", held, err)
 	}
 }

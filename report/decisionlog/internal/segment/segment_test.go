@@ -91,7 +91,7 @@ func TestLines(t *testing.T) {
 				t.Errorf("%s (%s): %d lines, passed over %d, and then %v; want %d, %d and %v", row.reason, name, len(lines), skipped, end, len(row.lines), row.long, row.end)
 			}
 			if row.long > 0 {
-				continue // backwards it is its reader who refuses it
+				continue // backwards the reader refuses it
 			}
 			var back []string
 			for line, err := range s.Back() {

@@ -22,7 +22,7 @@ func pack(t *testing.T, image report.Image) evidence.Evidence {
 	return p.Pack(o, report.Record{PolicySetHash: "p", TrustGeneration: "t"}, &image)
 }
 
-// TestRecord keeps what was decided, cuts what is long, and keeps nothing that does not
+// TestRecord keeps the decision, cuts long texts, and keeps nothing that does not
 // fit.
 func TestRecord(t *testing.T) {
 	whole := pack(t, report.Image{Reference: "registry.example.com/app:v1", Container: "app"})
@@ -46,7 +46,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestPullSecrets leaves the names of pull secrets out of what is shown.
+// TestPullSecrets: the names of pull secrets are not shown.
 func TestPullSecrets(t *testing.T) {
 	mirror := &report.Mirror{PullSecrets: []string{"shop/registry"}}
 	kept := pack(t, report.Image{Reference: "app", Mirror: mirror})
@@ -79,7 +79,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestCut bounds texts that strangers chose.
+// TestCut bounds texts from clients.
 func TestCut(t *testing.T) {
 	for text, want := range map[string]string{"short": "short", "longer than it may be": "longer t…", "1234567é": "1234567\uFFFD…", "a\xffb": "a\uFFFDb"} {
 		if got := evidence.Cut(text, 8); got != want || !utf8.ValidString(got) {

@@ -11,7 +11,7 @@ import (
 
 func reasons(message string) []policy.Reason { return []policy.Reason{{Message: message}} }
 
-// TestOfImage has the word for an image, and which reasons tell of it.
+// TestOfImage has the verdict for an image, and its reasons.
 func TestOfImage(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -19,8 +19,8 @@ func TestOfImage(t *testing.T) {
 		want   verdict.Verdict
 		tells  string
 	}{
-		{"all are content, of which nothing need be told", report.Image{Result: gate.Allow, Matched: true, Reasons: reasons("fine")}, verdict.Allowed, ""},
-		{"nobody speaks of it", report.Image{Result: gate.Allow}, verdict.Unchecked, ""},
+		{"allowed, without a reason", report.Image{Result: gate.Allow, Matched: true, Reasons: reasons("fine")}, verdict.Allowed, ""},
+		{"no policy matches it", report.Image{Result: gate.Allow}, verdict.Unchecked, ""},
 		{"an override lets it in", report.Image{Result: gate.Allow, Override: "o"}, verdict.Allowed, ""},
 		{"a warning", report.Image{Result: gate.Allow, Matched: true, Warnings: reasons("hm")}, verdict.Warned, "hm"},
 		{
@@ -28,7 +28,7 @@ func TestOfImage(t *testing.T) {
 			verdict.Warned, "audited",
 		},
 		{"denied, whatever warns", report.Image{Result: gate.Deny, Matched: true, Reasons: reasons("no"), Warnings: reasons("hm")}, verdict.Denied, "no"},
-		{"nobody could look", report.Image{Result: gate.Error, Matched: true, Reasons: reasons("timeout")}, verdict.Errored, "timeout"},
+		{"could not be verified", report.Image{Result: gate.Error, Matched: true, Reasons: reasons("timeout")}, verdict.Errored, "timeout"},
 	} {
 		got := verdict.OfImage(&row.image)
 		tells := ""
@@ -55,11 +55,11 @@ func TestOf(t *testing.T) {
 		{"one of its images is warned of", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{passed, warned}}, verdict.Warned},
 		{"it is warned of itself", report.Occasion{}, report.Record{Result: gate.Allow, Warnings: reasons("hm")}, verdict.Warned},
 		{"a rule fails that denies nothing", report.Occasion{}, report.Record{Result: gate.Allow, Rules: []report.Rule{{Result: policy.Fail}}}, verdict.Warned},
-		{"a rule speaks of it alone", report.Occasion{}, report.Record{Result: gate.Allow, Rules: []report.Rule{{Result: policy.Pass}}}, verdict.Allowed},
-		{"nobody speaks of it", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{{Result: gate.Allow}}}, verdict.Unchecked},
+		{"only a rule matches it", report.Occasion{}, report.Record{Result: gate.Allow, Rules: []report.Rule{{Result: policy.Pass}}}, verdict.Allowed},
+		{"no policy matches it", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{{Result: gate.Allow}}}, verdict.Unchecked},
 		{"it is denied", report.Occasion{}, report.Record{Result: gate.Deny, Images: []report.Image{passed}}, verdict.Denied},
-		{"nobody could look", report.Occasion{}, report.Record{Result: gate.Error}, verdict.Errored},
-		{"nobody could decide", report.Occasion{Undecided: "too busy"}, report.Record{}, verdict.Errored},
+		{"could not be verified", report.Occasion{}, report.Record{Result: gate.Error}, verdict.Errored},
+		{"undecided", report.Occasion{Undecided: "too busy"}, report.Record{}, verdict.Errored},
 	} {
 		if got := verdict.Of(row.occasion, row.record); got != row.want {
 			t.Errorf("%s: %s, want %s", row.reason, got, row.want)

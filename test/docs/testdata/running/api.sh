@@ -8,5 +8,5 @@ metadata: {name: app}
 spec: {containers: [{name: app, image: "registry.example/app:v1"}]}
 EOF
 TOKEN=$(kubectl -n ci create token builder --audience quaymaster --duration 10m)
-# What is refused is no answer of this page.
+# A refusal is no answer of this page.
 curl() { command curl -sS --fail-with-body "$@"; }

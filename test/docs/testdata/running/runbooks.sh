@@ -1,5 +1,5 @@
-# What is sought in a log mostly is not there while nothing is amiss; a metric is, but for
-# those of broken policies and of sinks, which this gateway has not.
+# While nothing fails, a log mostly does not have the lines of a runbook; a metric is there,
+# but for those of broken policies and of sinks, which this gateway has not.
 grep() {
   case $* in
   *^quaymaster_policy_broken* | *^quaymaster_decision_log_sink*) command grep "$@" || [ $? = 1 ] ;;

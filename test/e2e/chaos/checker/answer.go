@@ -12,34 +12,34 @@ import (
 // Truth is what an image is.
 type Truth string
 
-// The truths: signed by whom the policy names, by nobody, by somebody else.
+// The truths: signed by the policy's signer, unsigned, signed by another signer.
 const (
 	Signed   Truth = "signed"
 	Unsigned Truth = "unsigned"
 	Foreign  Truth = "wrong signer"
 )
 
-// The codes of reasons that speak of an image's signatures.
+// The codes of reasons about an image's signatures.
 const codeUnsigned, codeForeign = "unsigned", "wrong-key"
 
-// code is what who wants the image has to be told; empty: nothing, it is admitted.
+// code is the code of the expected refusal; empty: none, the image is admitted.
 func (t Truth) code() string {
 	return map[Truth]string{Unsigned: codeUnsigned, Foreign: codeForeign}[t]
 }
 
-// Said is what who wanted a pod was told.
-type Said string
+// Outcome is the API server's answer about a pod.
+type Outcome string
 
-// What may be said.
+// The outcomes.
 const (
-	Admitted Said = "admitted"
-	// Denied is the gateway's no, and Unable its "could not be verified".
-	Denied Said = "denied"
-	Error  Said = "could not look"
+	Admitted Outcome = "admitted"
+	// Denied is the gateway's denial, and Error its "could not be verified".
+	Denied Outcome = "denied"
+	Error  Outcome = "error"
 	// Unanswered: the API server refuses, since it had no answer from the gateway.
-	Unanswered Said = "unanswered"
+	Unanswered Outcome = "unanswered"
 	// Away: there is no answer of the API server's about the pod.
-	Away Said = "away"
+	Away Outcome = "away"
 )
 
 // Answer is what became of the wish for one pod.
@@ -49,28 +49,28 @@ type Answer struct {
 	// Image as it was written, and the digest that is meant by it.
 	Image, Digest string
 	Truth         Truth
-	// New: nobody had asked about the image before.
+	// New: the image was not requested before.
 	New        bool
 	Start, End time.Time
-	Said       Said
+	Outcome    Outcome
 	// Codes are those that a refusal names.
 	Codes []string
 	// Ran is the image of the pod as it was created.
 	Ran string
-	// Text is what was said.
+	// Text is the text of the answer.
 	Text string
 }
 
 // String names the answer.
 func (a *Answer) String() string {
-	return fmt.Sprintf("%s/%s (%s, %s): %s: %s", a.Namespace, a.Pod, a.Image, a.Truth, a.Said, strings.Join(strings.Fields(a.Text), " "))
+	return fmt.Sprintf("%s/%s (%s, %s): %s: %s", a.Namespace, a.Pod, a.Image, a.Truth, a.Outcome, strings.Join(strings.Fields(a.Text), " "))
 }
 
 // codes finds those of reasons in a refusal.
 var codes = regexp.MustCompile(`\[([a-z]+(?:-[a-z]+)*)\]`)
 
-// Read tells what the API server said about a pod that was to be created.
-func Read(status int, text string) (said Said, reasons []string) {
+// Read classifies the API server's answer about a pod that was to be created.
+func Read(status int, text string) (said Outcome, reasons []string) {
 	for _, match := range codes.FindAllStringSubmatch(text, -1) {
 		reasons = append(reasons, match[1])
 	}
@@ -94,11 +94,12 @@ type Window struct {
 	Allows           Allowance
 }
 
-// Allowance is what may be said in a window; a wrong image is refused all the same.
+// Allowance are the outcomes that are allowed in a window; a wrong image is refused all the
+// same.
 type Allowance struct {
-	// NewError: "could not look", at an image that is new or not signed.
+	// NewError: "could not be verified", for an image that is new or not signed.
 	NewError bool
-	// Unanswered and Away as in Said.
+	// Unanswered and Away as in Outcome.
 	Unanswered, Away bool
 }
 
@@ -107,7 +108,7 @@ func (w *Window) allows(a *Answer) bool {
 	if a.Start.After(w.Calm) || a.End.Before(w.Start) {
 		return false
 	}
-	switch a.Said {
+	switch a.Outcome {
 	case Error: // that there is no signature is remembered for seconds only
 		return (a.New || a.Truth != Signed) && w.Allows.NewError
 	case Unanswered:
@@ -118,15 +119,15 @@ func (w *Window) allows(a *Answer) bool {
 	return false
 }
 
-// IsGood reports whether an answer is what it should be with nothing failing.
+// IsGood reports whether an answer is the expected one without faults.
 func (a *Answer) IsGood() bool {
 	if a.Truth == Signed {
-		return a.Said == Admitted
+		return a.Outcome == Admitted
 	}
-	return a.Said == Denied
+	return a.Outcome == Denied
 }
 
-// Answers judges answers by what the images are, and by what failed meanwhile.
+// Answers judges answers by their images, and by the faults meanwhile.
 func Answers(answers []Answer, windows []Window) []Finding {
 	var all []Finding
 	for i := range answers {
@@ -145,19 +146,20 @@ func Answers(answers []Answer, windows []Window) []Finding {
 // judge finds what no fault may bring about.
 func (a *Answer) judge() (Finding, bool) {
 	speaks := slices.ContainsFunc(a.Codes, func(c string) bool {
-		// Who could not look everywhere may have found another's signature all the same.
+		// With some evidence unavailable, another's signature may have been found all the
+		// same.
 		return c == codeUnsigned || c == codeForeign && a.Truth != Foreign
 	})
 	switch {
-	case a.Said == Admitted && a.Truth != Signed:
+	case a.Outcome == Admitted && a.Truth != Signed:
 		return found(WrongYes, "%s", a), true
-	case a.Said == Admitted && !strings.HasSuffix(a.Ran, "@"+a.Digest):
+	case a.Outcome == Admitted && !strings.HasSuffix(a.Ran, "@"+a.Digest):
 		return found(WrongYes, "%s runs %s, and %s was proved", a, a.Ran, a.Digest), true
-	case a.Said == Denied && a.Truth == Signed:
+	case a.Outcome == Denied && a.Truth == Signed:
 		return found(WrongWord, "a signed image is denied: %s", a), true
-	case a.Said == Denied && !slices.Contains(a.Codes, a.Truth.code()):
-		return found(WrongWord, "it is not said that the image is %s: %s", a.Truth, a), true
-	case a.Said == Error && speaks:
+	case a.Outcome == Denied && !slices.Contains(a.Codes, a.Truth.code()):
+		return found(WrongWord, "no reason is that the image is %s: %s", a.Truth, a), true
+	case a.Outcome == Error && speaks:
 		return found(WrongWord, "what could not be verified is called so: %s", a), true
 	}
 	return Finding{}, false
@@ -166,8 +168,8 @@ func (a *Answer) judge() (Finding, bool) {
 // Pod is one that is stored.
 type Pod struct{ Namespace, Name, Image string }
 
-// Stored judges what is in the cluster in the end: pods of answers and others, all of whose
-// images must be by digests that are signed.
+// Stored judges the pods in the cluster at the end: pods of answers and others, all of which
+// must run images by signed digests.
 func Stored(pods []Pod, answers []Answer, signed map[string]bool) []Finding {
 	asked := map[string]*Answer{}
 	for i := range answers {
@@ -182,7 +184,7 @@ func Stored(pods []Pod, answers []Answer, signed map[string]bool) []Finding {
 			all = append(all, found(WrongYes, "%s/%s is stored with %s", p.Namespace, p.Name, p.Image))
 		case a != nil && a.Digest != digest:
 			all = append(all, found(WrongYes, "stored with %s: %s", p.Image, a))
-		case a != nil && (a.Said == Denied || a.Said == Error || a.Said == Unanswered):
+		case a != nil && (a.Outcome == Denied || a.Outcome == Error || a.Outcome == Unanswered):
 			all = append(all, found(Contradiction, "it is stored: %s", a))
 		}
 	}

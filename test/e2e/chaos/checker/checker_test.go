@@ -21,35 +21,35 @@ func at(seconds int) time.Time { return time.Unix(1_900_000_000+int64(seconds), 
 func admitted() checker.Answer {
 	return checker.Answer{
 		Namespace: "shop", Pod: "web", Image: "r.example/web:1", Digest: digest, Truth: checker.Signed,
-		Start: at(100), End: at(101), Said: checker.Admitted, Ran: "r.example/web:1@" + digest,
+		Start: at(100), End: at(101), Outcome: checker.Admitted, Ran: "r.example/web:1@" + digest,
 	}
 }
 
 func denied(truth checker.Truth, code string) checker.Answer {
 	a := admitted()
-	a.Truth, a.Said, a.Codes, a.Ran = truth, checker.Denied, []string{code}, ""
+	a.Truth, a.Outcome, a.Codes, a.Ran = truth, checker.Denied, []string{code}, ""
 	return a
 }
 
-func unable() checker.Answer {
+func unverified() checker.Answer {
 	a := denied(checker.Signed, "registry-unavailable")
-	a.Said = checker.Error
+	a.Outcome = checker.Error
 	return a
 }
 
-// partly is told by who could not look in one place, and found another's signature in another.
+// partly has an unavailable repository, and another's signature in a second one.
 func partly(truth checker.Truth) checker.Answer {
-	a := unable()
+	a := unverified()
 	a.Truth, a.Codes = truth, append(a.Codes, "wrong-key")
 	return a
 }
 
-func said(of checker.Answer, said checker.Said) checker.Answer {
-	of.Said, of.Codes, of.Ran = said, nil, ""
+func said(of checker.Answer, said checker.Outcome) checker.Answer {
+	of.Outcome, of.Codes, of.Ran = said, nil, ""
 	return of
 }
 
-// judged says which kinds were found; empty: nothing is wrong.
+// judged lists the kinds that were found; empty: none.
 func judged(findings []checker.Finding) string {
 	var kinds []string
 	for _, f := range findings {
@@ -71,12 +71,12 @@ func TestAnswers(t *testing.T) {
 	late.Start, late.End = at(101), at(102)
 	early := said(admitted(), checker.Unanswered)
 	early.Start, early.End = at(80), at(89)
-	calledUnsigned := unable()
+	calledUnsigned := unverified()
 	calledUnsigned.Codes = append(calledUnsigned.Codes, "unsigned")
-	fresh := unable()
+	fresh := unverified()
 	fresh.New = true
 	yes := denied(checker.Unsigned, "unsigned")
-	yes.Said, yes.Ran = checker.Admitted, "r.example/web:1@"+digest
+	yes.Outcome, yes.Ran = checker.Admitted, "r.example/web:1@"+digest
 	foreignYes := yes
 	foreignYes.Truth = checker.Foreign
 	for _, row := range []struct {
@@ -94,21 +94,21 @@ func TestAnswers(t *testing.T) {
 		{"admitted by its tag alone", byTag, everything, "WRONG YES"},
 		{"signed and denied, whatever fails", denied(checker.Signed, "unsigned"), everything, "WRONG WORD"},
 		{"of a wrong signer, and called unsigned", denied(checker.Foreign, "unsigned"), everything, "WRONG WORD"},
-		{"could not look, and calls it unsigned", calledUnsigned, everything, "WRONG WORD"},
-		{"could not look, and nothing fails", unable(), nil, "REFUSED"},
-		{"could not look at what is known, whatever fails", unable(), everything, "REFUSED"},
-		{"could not look at what is new, where new ones may meet that", fresh, window(checker.Allowance{NewError: true}), ""},
-		{"could not look at an unsigned one again, while that may be", said(denied(checker.Unsigned, ""), checker.Error), window(checker.Allowance{NewError: true}), ""},
-		{"could not look everywhere, and found another's signature on what another signed", partly(checker.Foreign), everything, ""},
-		{"could not look everywhere, and found another's signature on what is signed", partly(checker.Signed), everything, "WRONG WORD"},
-		{"could not look everywhere, and found another's signature on what nobody signed", partly(checker.Unsigned), everything, "WRONG WORD"},
+		{"could not be verified, and calls it unsigned", calledUnsigned, everything, "WRONG WORD"},
+		{"could not be verified, and nothing fails", unverified(), nil, "REFUSED"},
+		{"a known image could not be verified, whatever fails", unverified(), everything, "REFUSED"},
+		{"a new image could not be verified, where that is allowed", fresh, window(checker.Allowance{NewError: true}), ""},
+		{"an unsigned image could not be verified again, while that is allowed", said(denied(checker.Unsigned, ""), checker.Error), window(checker.Allowance{NewError: true}), ""},
+		{"partly unavailable, with another's signature, on an image of another's", partly(checker.Foreign), everything, ""},
+		{"partly unavailable, with another's signature, on a signed image", partly(checker.Signed), everything, "WRONG WORD"},
+		{"partly unavailable, with another's signature, on an unsigned image", partly(checker.Unsigned), everything, "WRONG WORD"},
 		{"no answer, and nothing fails", said(admitted(), checker.Unanswered), nil, "REFUSED"},
 		{"no answer, while that may be", said(admitted(), checker.Unanswered), window(checker.Allowance{Unanswered: true}), ""},
 		{"no answer, where only the API server may be away", said(admitted(), checker.Unanswered), window(checker.Allowance{Away: true}), "REFUSED"},
 		{"no answer after the calm", late, everything, "REFUSED"},
 		{"no answer before the fault", early, everything, "REFUSED"},
 		{"the API server is away and may be", said(admitted(), checker.Away), window(checker.Allowance{Away: true}), ""},
-		{"nobody answers about an unsigned one, and nothing fails", said(denied(checker.Unsigned, ""), checker.Unanswered), nil, "REFUSED"},
+		{"no answer about an unsigned one, and nothing fails", said(denied(checker.Unsigned, ""), checker.Unanswered), nil, "REFUSED"},
 	} {
 		if got := judged(checker.Answers([]checker.Answer{row.answer}, row.windows)); got != row.want {
 			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
@@ -122,13 +122,13 @@ func TestRead(t *testing.T) {
 		reason string
 		status int
 		text   string
-		said   checker.Said
+		said   checker.Outcome
 		codes  string
 	}{
 		{"created", http.StatusCreated, `{"kind":"Pod","note":"denied the request"}`, checker.Admitted, ""},
 		{"denied", http.StatusForbidden, deny + "denied of 1 image\n policy: there is no signature [unsigned]", checker.Denied, "unsigned"},
-		{"could not look", http.StatusForbidden, deny + "could not be verified of 1 image: [registry-unavailable] and [timed-out]", checker.Error, "registry-unavailable timed-out"},
-		{"nobody answered", http.StatusInternalServerError, `failed calling webhook "pods.quaymaster.dev": EOF`, checker.Unanswered, ""},
+		{"could not be verified", http.StatusForbidden, deny + "could not be verified of 1 image: [registry-unavailable] and [timed-out]", checker.Error, "registry-unavailable timed-out"},
+		{"no answer", http.StatusInternalServerError, `failed calling webhook "pods.quaymaster.dev": EOF`, checker.Unanswered, ""},
 		{"the API server's own trouble", http.StatusInternalServerError, "etcdserver: leader changed", checker.Away, ""},
 		{"a name that is taken", http.StatusConflict, "already exists", checker.Away, ""},
 		{"no answer at all", 0, "connection refused", checker.Away, ""},
@@ -147,11 +147,11 @@ func line(a checker.Answer) decisionlog.Decision {
 		Image: &decisionlog.Image{Written: a.Image, Digest: a.Digest}, Result: gate.Allow, Allowed: true,
 		Rules: []decisionlog.Rule{{Result: policy.Pass, Proofs: []decisionlog.Proof{{Key: "k"}}}},
 	}
-	if a.Said == checker.Admitted {
+	if a.Outcome == checker.Admitted {
 		return d
 	}
 	d.Allowed, d.Result, d.Rules = false, gate.Deny, nil
-	if a.Said == checker.Error {
+	if a.Outcome == checker.Error {
 		d.Result = gate.Error
 	}
 	for _, code := range a.Codes {
@@ -171,27 +171,27 @@ func TestReplay(t *testing.T) {
 		{"an admitted pod", admitted(), nil, ""},
 		{"a denied pod", bare, nil, ""},
 		{"a denied pod of a wrong signer", foreign, nil, ""},
-		{"could not look", unable(), nil, ""},
+		{"could not be verified", unverified(), nil, ""},
 		{"the line is about another pod", admitted(), func(d *decisionlog.Decision) { d.Object.Name = "other" }, "LOST RECORD"},
 		{"the line of a denial is about another pod", bare, func(d *decisionlog.Decision) { d.Object.Name = "other" }, "LOST RECORD"},
 		{"the line is about a controller of that name", admitted(), func(d *decisionlog.Decision) { d.Object.Kind = "ReplicationController" }, "LOST RECORD"},
 		{"the line is a scan's", admitted(), func(d *decisionlog.Decision) { d.Process = report.ProcessScan }, "LOST RECORD"},
-		{"nobody answered, and there is no line", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Object.Name = "other" }, ""},
+		{"no answer, and there is no line", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Object.Name = "other" }, ""},
 		{"another digest was proved", admitted(), func(d *decisionlog.Decision) { d.Image.Digest = other }, "LOST RECORD, WRONG YES"},
 		{"nothing was proved", admitted(), func(d *decisionlog.Decision) { d.Rules[0].Proofs = nil }, "LOST RECORD"},
 		{"no rule passed", admitted(), func(d *decisionlog.Decision) { d.Rules[0].Result = policy.Skipped }, "LOST RECORD"},
-		{"the log refused what was admitted", admitted(), func(d *decisionlog.Decision) {
+		{"the log refused an admitted pod", admitted(), func(d *decisionlog.Decision) {
 			d.Allowed, d.Result, d.Reasons = false, gate.Error, []decisionlog.Reason{{Code: "timed-out"}}
 		}, "LOST RECORD, CONTRADICTION"},
-		{"the log calls a signed image unsigned", unable(), func(d *decisionlog.Decision) {
+		{"the log calls a signed image unsigned", unverified(), func(d *decisionlog.Decision) {
 			d.Result, d.Reasons = gate.Deny, append(d.Reasons, decisionlog.Reason{Code: "unsigned"})
 		}, "WRONG WORD"},
-		{"the log allowed what was denied", bare, func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, WRONG YES"},
-		{"the log allowed what is unsigned, and nobody heard of it", said(bare, checker.Unanswered), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "WRONG YES"},
+		{"the log allowed a denied pod", bare, func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, WRONG YES"},
+		{"the log allowed an unsigned image, without an answer", said(bare, checker.Unanswered), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "WRONG YES"},
 		{"the reason is missing", bare, func(d *decisionlog.Decision) { d.Reasons = nil }, "LOST RECORD, WRONG WORD"},
 		{"the reason is another", foreign, func(d *decisionlog.Decision) { d.Reasons[0].Code = "unsigned" }, "LOST RECORD, WRONG WORD"},
-		{"could not look, and the log allowed", unable(), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, CONTRADICTION"},
-		{"nobody decided", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Undecided, d.Result = "timed-out", "" }, ""},
+		{"an error, and the log allowed", unverified(), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, CONTRADICTION"},
+		{"no decision", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Undecided, d.Result = "timed-out", "" }, ""},
 	} {
 		d := line(row.answer)
 		if row.change != nil {
@@ -218,11 +218,11 @@ func TestStored(t *testing.T) {
 	}{
 		{"admitted", pod("@" + digest), admitted(), ""},
 		{"the answer was lost", pod("@" + digest), said(admitted(), checker.Away), ""},
-		{"somebody else's, by a digest that is signed", foreign, admitted(), ""},
+		{"another client's, by a digest that is signed", foreign, admitted(), ""},
 		{"by its tag", pod(""), admitted(), "WRONG YES"},
-		{"a digest that nobody signed", pod("@sha256:cccc"), said(admitted(), checker.Away), "WRONG YES"},
+		{"an unsigned digest", pod("@sha256:cccc"), said(admitted(), checker.Away), "WRONG YES"},
 		{"another one's digest", pod("@" + other), admitted(), "WRONG YES"},
-		{"it was refused", pod("@" + digest), unable(), "CONTRADICTION"},
+		{"it was refused", pod("@" + digest), unverified(), "CONTRADICTION"},
 	} {
 		if got := judged(checker.Stored([]checker.Pod{row.pod}, []checker.Answer{row.answer}, signed)); got != row.want {
 			t.Errorf("%s: %q, want %q", row.reason, got, row.want)

@@ -1,8 +1,8 @@
-// Package checker answers: was anything wrong let in, said or lost?
+// Package checker finds wrong admissions, wrong answers and lost records.
 //
-// It knows of each pod what should have been decided, and holds against that what the API
-// server answered (Answers), what is stored in the end (Stored) and what the gateways' decision
-// logs say (Replay). It asks nobody.
+// It has the expected decision of each pod, and compares it with the API server's answers
+// (Answers), the pods that are stored at the end (Stored) and the gateways' decision logs
+// (Replay). It sends no requests.
 package checker
 
 import (
@@ -11,18 +11,18 @@ import (
 	"slices"
 )
 
-// Kind is what is wrong, the worst first.
+// Kind is a kind of error, the worst first.
 type Kind int
 
 // The kinds.
 const (
-	// WrongYes: something was let in that nobody proved, or another digest than was proved.
+	// WrongYes: an unverified image was admitted, or another digest than the verified one.
 	WrongYes Kind = iota
-	// WrongWord: an answer or a line says of an image what is not so.
+	// WrongWord: an answer or a line reports a wrong result of an image.
 	WrongWord
 	// LostRecord: of an answer there is no line.
 	LostRecord
-	// Contradiction: a line says something else than the answer.
+	// Contradiction: a line differs from the answer.
 	Contradiction
 	// Refused: a signed image was refused although nothing that failed explains it.
 	Refused

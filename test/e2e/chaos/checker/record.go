@@ -30,21 +30,21 @@ func (l *Record) Add(a Answer) {
 	l.answers = append(l.answers, a)
 }
 
-// All returns what was answered so far.
+// All returns the answers so far.
 func (l *Record) All() []Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answers[:len(l.answers):len(l.answers)]
 }
 
-// Forget drops what was answered so far.
+// Forget drops the answers so far.
 func (l *Record) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers = nil
 }
 
-// State is what the answers since a moment come to.
+// State sums up the answers since a moment.
 type State struct {
 	First   time.Time // when the first signed pod came in
 	LastBad time.Time // when the last answer came that is not as it should be; else the moment
@@ -53,7 +53,7 @@ type State struct {
 	Waiting time.Duration // how long the oldest wish has waited
 }
 
-// Look sums up what was answered since a moment, and what was wanted since and came in.
+// Look sums up the answers since a moment, and the requests since then that were admitted.
 // Answers are in the order in which they came.
 func (l *Record) Look(since time.Time) State {
 	l.mu.Lock()

@@ -10,8 +10,8 @@ import (
 func TestRecord(t *testing.T) {
 	l := &checker.Record{}
 	moment := time.Now().Add(-time.Minute)
-	answer := func(after time.Duration, truth checker.Truth, said checker.Said) {
-		a := checker.Answer{Pod: "web", Truth: truth, Start: moment.Add(after), End: moment.Add(after + time.Second), Said: said}
+	answer := func(after time.Duration, truth checker.Truth, said checker.Outcome) {
+		a := checker.Answer{Pod: "web", Truth: truth, Start: moment.Add(after), End: moment.Add(after + time.Second), Outcome: said}
 		l.Begin(&a)
 		l.Add(a)
 	}

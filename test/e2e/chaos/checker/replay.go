@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// Replay holds the decisions about pods that gateways recorded in admission against the answers
-// and against what the images are.
+// Replay compares the decisions about pods that gateways recorded in admission with the
+// answers and with the images.
 func Replay(answers []Answer, recorded []decisionlog.Decision) []Finding {
 	of := map[string][]*decisionlog.Decision{}
 	for i := range recorded {
@@ -35,7 +35,7 @@ func Replay(answers []Answer, recorded []decisionlog.Decision) []Finding {
 
 // replay looks for the line of an answer.
 func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
-	switch a.Said {
+	switch a.Outcome {
 	case Admitted:
 		if !slices.ContainsFunc(lines, a.proves) {
 			return []Finding{found(LostRecord, "%d lines, none of which allows it by a proof of %s: %s", len(lines), a.Digest, a)}
@@ -44,19 +44,19 @@ func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
 		if !slices.ContainsFunc(lines, a.refuses) {
 			return []Finding{found(LostRecord, "%d lines, none of which refuses it for %v: %s", len(lines), a.Codes, a)}
 		}
-	case Unanswered, Away: // a decision may have been made, which nobody heard of
+	case Unanswered, Away: // a decision may have been made, without an answer
 	}
 	return nil
 }
 
-// proves: the line allows the pod, and says by which proof of the digest.
+// proves reports whether the line allows the pod, by a verification of the digest.
 func (a *Answer) proves(d *decisionlog.Decision) bool {
 	return d.Allowed && d.Result.Admits() && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
 		return r.Result == policy.Pass && len(r.Proofs) > 0
 	})
 }
 
-// refuses: the line refuses the pod, and has each reason that was told.
+// refuses reports whether the line refuses the pod, with each reason of the answer.
 func (a *Answer) refuses(d *decisionlog.Decision) bool {
 	if d.Allowed || d.Result.Admits() || len(d.Reasons) == 0 {
 		return false
@@ -68,7 +68,7 @@ func has(d *decisionlog.Decision, code string) bool {
 	return slices.ContainsFunc(d.Reasons, func(r decisionlog.Reason) bool { return string(r.Code) == code })
 }
 
-// against finds what is wrong with a line, whatever became of the answer.
+// against finds an error in a line, whatever the answer was.
 func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
 	switch {
 	case d.Undecided != "":
@@ -81,9 +81,9 @@ func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
 		return found(WrongWord, "the log denies a signed image: %s", a), true
 	case d.Result == gate.Deny && !has(d, a.Truth.code()):
 		return found(WrongWord, "the log does not say that the image is %s: %s", a.Truth, a), true
-	case a.Said == Admitted && !d.Allowed:
+	case a.Outcome == Admitted && !d.Allowed:
 		return found(Contradiction, "the log refuses it, endpoint %s, request %s: %s", d.Endpoint, d.UID, a), true
-	case (a.Said == Denied || a.Said == Error) && d.Allowed:
+	case (a.Outcome == Denied || a.Outcome == Error) && d.Allowed:
 		return found(Contradiction, "the log allows it, endpoint %s, request %s: %s", d.Endpoint, d.UID, a), true
 	}
 	return Finding{}, false

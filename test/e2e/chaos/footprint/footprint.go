@@ -18,8 +18,8 @@ type Reading struct {
 	Memory            float64 // RssAnon, in bytes
 }
 
-// What a gateway may hold after faults beyond what it held before: a few idle connections
-// with what serves them, and what a burst leaves in the heap until the next cycles.
+// The allowed growth of a gateway over faults: a few idle connections with their goroutines,
+// and the heap of a burst until the next cycles.
 const (
 	moreGoroutines = 80
 	moreFiles      = 40
@@ -38,7 +38,7 @@ func Read(ctx context.Context, g *gateway.Gateway) (Reading, error) {
 	}, err
 }
 
-// IsBack reports whether a gateway holds about what it held before.
+// IsBack reports whether a gateway has about as much in use as before.
 func (r Reading) IsBack(before Reading) bool {
 	return r.Goroutines <= before.Goroutines+moreGoroutines && r.Files <= before.Files+moreFiles && r.Memory <= before.Memory+moreMemory
 }
@@ -76,8 +76,8 @@ var (
 	mostFiles      = Bound{Absolute: 10}
 )
 
-// Judge prints what the readings of each gateway come to from some time on, and counts those
-// that grow more than they may.
+// Judge prints the trend of each gateway's readings from some time on, and counts those that
+// grow more than they may.
 func Judge(out io.Writer, series [][]At, warm time.Duration) (grown int, err error) {
 	rows := [][]string{{"", "low", "median", "high", "an hour", "gained", "may gain", ""}}
 	for i := range series {

@@ -24,7 +24,7 @@ type Bound struct{ Absolute, Share float64 }
 // (Theil and Sen), which a few stretches that are not like the others do not move.
 type Trend struct {
 	Low, Median, High float64
-	// PerHour is the slope, and Growth what it comes to over the time that was measured.
+	// PerHour is the slope, and Growth the increase over the measured time.
 	PerHour, Growth float64
 }
 

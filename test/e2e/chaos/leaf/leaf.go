@@ -1,4 +1,4 @@
-// Package leaf answers: what do gateways do whose certificate has ended?
+// Package leaf tests gateways with an expired certificate.
 package leaf
 
 import (
@@ -75,7 +75,8 @@ func Expire(ctx context.Context, client kubernetes.Interface, gateways ...string
 	return nil
 }
 
-// shown returns the certificate that a gateway shows to whoever trusts the authorities.
+// shown returns the certificate that a gateway presents to a client that trusts the
+// authorities.
 func shown(ctx context.Context, address string, authorities []byte) (*x509.Certificate, error) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authorities)

@@ -81,8 +81,8 @@ func encode(t *testing.T, key *ecdsa.PrivateKey) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// TestExpire: a gateway that renews its certificate is told from one that does not, and
-// from one that shows what has ended.
+// TestExpire distinguishes a gateway that renews its certificate from one that does not, and
+// from one that presents an expired one.
 func TestExpire(t *testing.T) {
 	for _, row := range []struct {
 		reason string
@@ -133,7 +133,7 @@ func TestExpire(t *testing.T) {
 					return &tls.Config{Certificates: []tls.Certificate{before}}, nil
 				}
 				if looks.Add(1) > 3 {
-					giveUp() // it stays as it is, whoever looks
+					giveUp() // it never changes
 				}
 				return &tls.Config{Certificates: []tls.Certificate{row.shows(before, now, renewed)}}, nil
 			}}

@@ -1,7 +1,7 @@
-// Package line answers: what does a bad network do between two programs?
+// Package line simulates a bad network between two programs.
 //
-// A Line takes TCP connections in the place of a server and hands them on to it. What it does
-// to them on the way is the Weather, which may change at any time.
+// A Line takes TCP connections in the place of a server and forwards them to it. The Weather
+// sets its faults, and may change at any time.
 package line
 
 import (
@@ -17,7 +17,8 @@ import (
 // twice as much, up to mostLost.
 const retransmission, mostLost = 200 * time.Millisecond, 5 * time.Second
 
-// dialTimeout bounds the way to the server; piece is what is handed on at once, in bytes.
+// dialTimeout bounds the connection to the server; piece is the size of a forwarded chunk, in
+// bytes.
 const dialTimeout, piece = 5 * time.Second, 32 << 10
 
 // Weather is what becomes of connections. Zero: they are handed on as they come.
@@ -84,7 +85,7 @@ func (l *Line) Close() {
 	l.work.Wait()
 }
 
-// reset resets what is open. The caller holds the lock.
+// reset resets the open connections. The caller holds the lock.
 func (l *Line) reset() {
 	for connection := range l.open {
 		_ = connection.SetLinger(0)

@@ -89,7 +89,7 @@ func TestWeather(t *testing.T) {
 	}
 }
 
-// TestSilenceEnds: what was said meanwhile arrives.
+// TestSilenceEnds: data that was sent meanwhile arrives.
 func TestSilenceEnds(t *testing.T) {
 	l := open(t)
 	client := &http.Client{Transport: &http.Transport{}}
@@ -101,12 +101,12 @@ func TestSilenceEnds(t *testing.T) {
 	}
 	l.Set(line.Weather{})
 	if err := <-answered; err != nil {
-		t.Errorf("who waited: %v", err)
+		t.Errorf("the waiting client: %v", err)
 	}
 }
 
-// TestNobodyThere: a line to a server that is gone resets who connects.
-func TestNobodyThere(t *testing.T) {
+// TestServerGone: a line to a server that is gone resets connections.
+func TestServerGone(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

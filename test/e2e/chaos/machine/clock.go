@@ -23,9 +23,9 @@ import (
 // clockVariable names the file by which a gateway's clock is set.
 const clockVariable = "QUAYMASTER_TEST_CLOCK"
 
-// now is what time.Now does first in Go's own source, and nowSet what it does in a
-// gateway whose clock can be set: the wall clock is off by what the file says, and the
-// monotonic clock goes on, as when somebody sets the clock of a machine.
+// now is the beginning of time.Now in Go's own source, and nowSet that in a gateway with a
+// clock that can be set: the wall clock is off by the offset in the file, and the monotonic
+// clock goes on, as when a machine's clock is set.
 const (
 	now    = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	nowSet = now + "\tsec += offset()\n"
@@ -69,8 +69,8 @@ func mapOffset() *int64 {
 // Clock is that of both gateways.
 type Clock struct{ file string }
 
-// BuildWithClock builds the gateway's program on a standard library whose clock can be set,
-// as no setting of the program's can, nor a namespace of Linux's.
+// BuildWithClock builds the gateway's program on a standard library with a clock that can be
+// set; no setting of the program does that, nor a namespace of Linux.
 func BuildWithClock(ctx context.Context, folder, program string) (*Clock, error) {
 	source, text, err := settable(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func settable(ctx context.Context) (folder string, text []byte, err error) {
 	return folder, bytes.Replace(text, []byte(now), []byte(nowSet), 1), nil
 }
 
-// Environment is what a gateway is told.
+// Environment is the gateway's environment variable.
 func (c *Clock) Environment() string { return clockVariable + "=" + c.file }
 
 // Set puts the clock forward, or back; zero: as that of the machine.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestClockCanBeSet: this release of Go is the one whose source is known.
+// TestClockCanBeSet: the source of this release of Go is the expected one.
 func TestClockCanBeSet(t *testing.T) {
 	if _, text, err := settable(t.Context()); err != nil || !strings.Contains(string(text), "sec += offset()") {
 		t.Error(err)
@@ -30,7 +30,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// TestSet: what is set is in the file, as the program maps it.
+// TestSet: the offset is in the file, as the program maps it.
 func TestSet(t *testing.T) {
 	c := &Clock{file: filepath.Join(t.TempDir(), "clock")}
 	if err := os.WriteFile(c.file, make([]byte, 8), 0o600); err != nil {

@@ -1,7 +1,7 @@
-// Package port answers: which images are there, over which line, and what is true of them?
+// Package port makes images with known truths behind lines.
 //
-// A Port is a registry with a line to it. Some of its images are asked about again and again;
-// others are made when somebody asks.
+// A Port is a registry with a line to it. Some of its images are used again and again; others
+// are made on demand.
 package port
 
 import (
@@ -15,41 +15,41 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/chaos/checker"
 	"github.com/quaymaster/quaymaster/test/e2e/chaos/line"
-	"github.com/quaymaster/quaymaster/test/e2e/harbour"
+	"github.com/quaymaster/quaymaster/test/e2e/env"
 )
 
 // Known is how many images of each truth are asked about again and again, in each registry.
 const Known = 5
 
-// Image is an image with what is true of it.
+// Image is an image with its truth.
 type Image struct {
 	// Name is by tag.
 	Name, ByDigest, Digest string
 	Truth                  checker.Truth
-	// New: nobody has asked about it.
+	// New: it was not requested before.
 	New bool
 }
 
-// Port is a registry with a line to it, by whose address its images are named.
+// Port is a registry with a line to it, which names its images.
 type Port struct {
 	Line  *line.Line
 	known map[checker.Truth][]Image
-	ring  []Image // what is new in turn; empty: what nobody has asked about
+	ring  []Image // images that are new in turn; empty: new ones are made
 
-	mu      sync.Mutex // what is below is used by one at a time
-	harbour *harbour.Harbour
-	made    int
-	turn    int             // in the ring
-	signed  map[string]bool // digests
+	mu     sync.Mutex // guards the fields below
+	env    *env.Env
+	made   int
+	turn   int             // in the ring
+	signed map[string]bool // digests
 }
 
 // Open starts a registry and makes the known images, and a ring of so many.
 func Open(ctx context.Context, ring int) (*Port, error) {
-	h, err := harbour.Open(registrytest.Options{})
+	h, err := env.Open(registrytest.Options{})
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{harbour: h, known: map[checker.Truth][]Image{}, signed: map[string]bool{}}
+	p := &Port{env: h, known: map[checker.Truth][]Image{}, signed: map[string]bool{}}
 	p.Line, err = line.Listen(ctx, h.Registry.Host())
 	if err != nil {
 		h.Close()
@@ -80,7 +80,7 @@ func Open(ctx context.Context, ring int) (*Port, error) {
 // Close ends the registry.
 func (p *Port) Close() {
 	p.Line.Close()
-	p.harbour.Close()
+	p.env.Close()
 }
 
 // make makes an image like no other, in a repository of its own.
@@ -91,15 +91,15 @@ func (p *Port) make(truth checker.Truth) (Image, error) {
 	var err error
 	switch truth {
 	case checker.Signed:
-		image, err = p.harbour.Signed(repository, "1.0")
+		image, err = p.env.Signed(repository, "1.0")
 		p.signed[image.Manifest.Digest] = true
 	case checker.Foreign:
-		image, err = p.harbour.SignedBy(p.harbour.Stranger, repository, "1.0")
+		image, err = p.env.SignedBy(p.env.Stranger, repository, "1.0")
 	default:
-		image = p.harbour.Unsigned(repository, "1.0")
+		image = p.env.Unsigned(repository, "1.0")
 	}
 	here := func(name string) string {
-		return strings.Replace(name, p.harbour.Registry.Host(), p.Line.Address(), 1)
+		return strings.Replace(name, p.env.Registry.Host(), p.Line.Address(), 1)
 	}
 	return Image{Name: here(image.Name), ByDigest: here(image.ByDigest()), Digest: image.Manifest.Digest, Truth: truth, New: true}, err
 }
@@ -110,22 +110,22 @@ func (p *Port) Image(truth checker.Truth, number int) Image {
 }
 
 // Root is a trusted root, in which nothing is that policies here need.
-func (p *Port) Root() []byte { return p.harbour.Sigstore.TrustedRoot() }
+func (p *Port) Root() []byte { return p.env.Sigstore.TrustedRoot() }
 
 // Elsewhere is a policy for other namespaces than any of the load.
 func (p *Port) Elsewhere(name string) (string, error) {
-	return p.harbour.YAML(harbour.Policy{Name: name, Namespaces: []string{"elsewhere-*"}})
+	return p.env.YAML(env.Policy{Name: name, Namespaces: []string{"elsewhere-*"}})
 }
 
-// New returns an image that nobody has asked about; with a ring, one that nobody has asked
-// about for long, in the end.
+// New returns an image that was not requested before; with a ring, one that was not requested
+// for long, in the end.
 func (p *Port) New(truth checker.Truth) (Image, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.ring) == 0 {
 		return p.make(truth)
 	}
-	p.harbour.Registry.Reset() // what it was asked is of no use here
+	p.env.Registry.Reset() // its log of requests is of no use here
 	for range p.ring {
 		p.turn++
 		if next := p.ring[p.turn%len(p.ring)]; next.Truth == truth {
@@ -156,7 +156,7 @@ func (p *Port) AddSigned(set map[string]bool) {
 // Policy wants images of the registry to be signed, in the namespaces of a pattern, and the API
 // server to wait for that for so long.
 func (p *Port) Policy(name, namespaces string, seconds int) (string, error) {
-	return p.harbour.YAML(harbour.Policy{
+	return p.env.YAML(env.Policy{
 		Name: name, Namespaces: []string{namespaces}, Images: []string{p.Line.Address() + "/*"},
 		Spec: map[string]any{"webhookTimeoutSeconds": seconds},
 	})

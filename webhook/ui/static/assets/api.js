@@ -1,8 +1,8 @@
-// Questions to this host's own API.
+// Requests to this host's own API.
 
 const KEY = "quaymaster-token";
 
-// Failure is an answer that is none; status is 0 where nobody answered.
+// Failure is a response without data; status is 0 where there was no response.
 export class Failure extends Error {
   constructor(status, reason, message) {
     super(message);
@@ -14,7 +14,7 @@ export class Failure extends Error {
 let held = "";
 try { held = sessionStorage.getItem(KEY) || ""; } catch { /* storage may be refused */ }
 
-// keep remembers the token until the tab is closed; "" forgets it.
+// keep stores the token until the tab is closed; "" removes it.
 export function keep(token) {
   held = token;
   try {
@@ -39,12 +39,12 @@ export async function get(path, parameters, signal) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failure(0, "gone", "The gateway does not answer. It may be restarting, or the way to it was closed.");
+    throw new Failure(0, "gone", "The gateway does not respond. It may be restarting, or the connection to it was closed.");
   }
   let body = null;
   try { body = await response.json(); } catch { /* told below */ }
   if (signal && signal.aborted) throw new DOMException("left", "AbortError");
-  if (!response.ok) throw new Failure(response.status, (body && body.reason) || "unknown", (body && body.message) || "The gateway answered with status " + response.status + ".");
-  if (body === null) throw new Failure(response.status, "unreadable", "The answer of the gateway cannot be read.");
+  if (!response.ok) throw new Failure(response.status, (body && body.reason) || "unknown", (body && body.message) || "The gateway responded with status " + response.status + ".");
+  if (body === null) throw new Failure(response.status, "unreadable", "The gateway's response cannot be read.");
   return body;
 }

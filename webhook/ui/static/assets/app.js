@@ -22,7 +22,7 @@ const routes = [
 ];
 
 let leave = new AbortController();
-let shown = ""; // the path of the page that is there
+let shown = ""; // the path of the shown page
 
 // open shows the page of the address. What moved only within a page keeps the focus.
 async function open({ quiet = false } = {}) {
@@ -36,7 +36,7 @@ async function open({ quiet = false } = {}) {
     else link.removeAttribute("aria-current");
   }
   if (!route) {
-    put(main, heading("There is no such page"), h("p", {}, h("a", { href: "/" }, "Go to the overview")));
+    put(main, heading("Page not found"), h("p", {}, h("a", { href: "/" }, "Go to the overview")));
     document.title = "Not found · Quaymaster";
     return;
   }
@@ -83,18 +83,18 @@ export function navigate(address, replace = false) {
   return open();
 }
 
-// about says whose words these are.
+// about names the replica that responded.
 function about(it) {
   const foot = document.getElementById("about");
   const words = ["Shown by replica ", h("strong", {}, it.replica), ", deciding since ", h("time", { datetime: it.since }, at(it.since)), "."];
   if (it.scanned) words.push(" Last word of a scan: " + at(it.scanned) + ".");
-  if (it.alone) words.push(" ", h("strong", {}, "This is what it knows itself: " + it.alone + "."));
+  if (it.alone) words.push(" ", h("strong", {}, "Only this replica's data: " + it.alone + "."));
   if (it.dropped) words.push(" " + it.dropped.toLocaleString("en") + " decisions came too fast to be shown.");
   if (signedIn()) words.push(" ", h("button", { type: "button", class: "link", onclick: () => { keep(""); shown = ""; open(); } }, "Sign out"));
   put(foot, ...words);
 }
 
-// stale says that what is seen is not from now.
+// stale shows that the data is not current.
 function stale(error) {
   const banner = document.getElementById("banner");
   if (!error) banner.replaceChildren();
@@ -145,7 +145,7 @@ themeButton.addEventListener("click", () => {
 systemDark.addEventListener("change", tellTheme);
 tellTheme();
 
-// What is looked at is kept up to date, unless somebody is at work in it.
+// The page is kept up to date, unless a field in it is being edited.
 setInterval(() => {
   const busy = main.contains(document.activeElement) && document.activeElement.tagName !== "H1" && document.activeElement !== main;
   if (!document.hidden && shown && !busy && !main.querySelector("details[open]") && getSelection().isCollapsed) open({ quiet: true });

@@ -1,9 +1,9 @@
-// The chain of evidence of one image, as a picture and in words.
+// The chain of evidence of one image, as a diagram and as text.
 //
 // On the left is the trunk: the reference, the mirror where one matches it, and the
 // digest. From the digest one row leads to the right for each proof, or for each policy
 // that found none: evidence, certificate or key, identity, log entry, policy. Where
-// there is little room, the same stands one below the other.
+// there is little room, the steps are below each other.
 
 import { h, put, s } from "./dom.js";
 import { bare, known, middle, short, when } from "./format.js";
@@ -71,7 +71,7 @@ function proofSteps(proof) {
   }
   const entry = (proof.logEntries || [])[0];
   steps.push(entry ? { kind: "Log entry", text: "#" + entry.index, mono: true, note: known(entry.time) ? when(entry.time) : "", full: entry.logID ? "log " + entry.logID : "" }
-    : { kind: "Log entry", text: "none asked for", state: "none" });
+    : { kind: "Log entry", text: "not required", state: "none" });
   return steps;
 }
 
@@ -90,7 +90,7 @@ function wrap(text, width, lines) {
   return out;
 }
 
-// measured says how its lines break in a width, and how tall that makes the step.
+// measured returns its lines in a width, and the height of the step.
 function measured(step, width) {
   const room = width - 26;
   const lines = wrap(step.shown || step.text, Math.floor(room / (step.mono ? FONT.mono : FONT.plain)), 3);
@@ -149,7 +149,7 @@ function wide(m, width, label) {
     else digest = y + t.height / 2;
     y += t.height + gap;
   });
-  // One row alone stands beside the digest; more of them begin at the top.
+  // One row alone is beside the digest; more of them begin at the top.
   let top = 2 + Math.max(0, Math.min(height - 4 - rowsHeight, digest - rowsHeight / 2));
   const ends = [], named = (row) => JSON.stringify(row.policies);
   for (const row of rows) {
@@ -208,7 +208,7 @@ function tall(m, width, label) {
   return svg;
 }
 
-// chain is the picture, drawn anew when its room changes.
+// chain is the diagram, drawn again when its size changes.
 export function chain(record, it) {
   const m = model(record, it);
   const label = sentence(m);
@@ -224,29 +224,29 @@ export function chain(record, it) {
   return figure;
 }
 
-// sentence is the picture for who does not see it.
+// sentence is the text of the diagram for screen readers.
 function sentence(m) {
   const told = (step) => step.kind + ": " + step.text;
   return "Chain of evidence. " + m.trunk.map(told).join(", then ") + ". " +
     m.rows.map((row) => row.steps.filter((step) => step.state !== "none").map(told).concat(row.policies.map((p) => "policy " + p.text + (p.note ? ", " + p.note : ""))).join(", then ")).join(". ") + ".";
 }
 
-// words are the same, as a list, with what is too long for the picture.
+// words are the same as a list, with texts that are too long for the diagram.
 export function words(record, it) {
   const m = model(record, it);
   const item = (step) => h("li", {}, h("span", { class: "muted" }, step.kind, " "),
     step.mono && step.state !== "none" ? copyable(step.full || step.text, middle(step.full || step.text, 90), step.kind.toLowerCase()) : h("span", {}, step.full && step.kind !== "Log entry" && step.kind !== "Signature" && step.kind !== "Attestation" ? step.full : step.text),
     step.note && h("span", { class: "muted" }, " (" + step.note + ")"));
-  return h("details", { class: "in-words" }, h("summary", {}, "The same in words"),
+  return h("details", { class: "in-words" }, h("summary", {}, "As text"),
     h("ol", {}, m.trunk.map(item)),
     m.rows.map((row, n) => [m.rows.length > 1 && h("h3", {}, "Path " + (n + 1)), h("ol", {}, row.steps.map(item), row.policies.map(item))]),
     extensions(record));
 }
 
-// extensions are what the certificates say beside the identity.
+// extensions are the certificates' fields beside the identity.
 function extensions(record) {
   const seen = new Map();
   for (const d of record.decisions) for (const p of d.proofs || []) for (const [name, value] of Object.entries((p.signer || {}).extensions || {})) seen.set(name + " " + value, [name, value]);
   if (seen.size === 0) return null;
-  return [h("h3", {}, "What the certificate says beside"), h("dl", { class: "pairs" }, [...seen.values()].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))];
+  return [h("h3", {}, "Other fields of the certificate"), h("dl", { class: "pairs" }, [...seen.values()].map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))];
 }

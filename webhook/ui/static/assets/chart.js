@@ -83,7 +83,7 @@ function legend(moments) {
   return h("figcaption", { class: "legend" }, used.map((v) => h("span", {}, h("i", { class: "dot fill-" + v }), VERDICTS[v].word, " ", h("span", { class: "num muted" }, count(moments.reduce((all, m) => all + m[v], 0))))));
 }
 
-// table has the same numbers, for who does not see the picture.
+// table has the same numbers, for screen readers.
 function table(moments, span) {
   const rows = moments.filter((m) => sum(m) > 0);
   return h("details", { class: "numbers" }, h("summary", {}, "The numbers as a table"),
@@ -92,7 +92,7 @@ function table(moments, span) {
       h("tbody", {}, rows.length ? rows.map((m) => h("tr", {}, h("th", { scope: "row" }, label(m.start, span)), ORDER.map((v) => h("td", { class: "right num" }, count(m[v]))))) : h("tr", {}, h("td", { colspan: "6" }, "Nothing was asked."))))));
 }
 
-// proportions is one bar that says how the images are.
+// proportions is one bar with the shares of the verdicts.
 export function proportions(tally) {
   const all = Object.keys(VERDICTS).reduce((n, v) => n + tally[v], 0);
   const bar = s("svg", { class: "proportions", viewBox: "0 0 1000 12", preserveAspectRatio: "none", width: "100%", height: 12, "aria-hidden": "true" });

@@ -22,7 +22,7 @@ export const h = (name, attributes, ...children) => fill(document.createElement(
 
 export const s = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
-// say tells it to who cannot see the page change.
+// say announces a change of the page to screen readers.
 export function say(text) {
   document.getElementById("live").textContent = text;
 }

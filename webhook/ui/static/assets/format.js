@@ -1,4 +1,4 @@
-// Numbers, times and names as people read them.
+// Numbers, times and names for display.
 
 const whole = new Intl.NumberFormat("en");
 const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
@@ -52,5 +52,5 @@ export function named(reference) {
   };
 }
 
-// bare is an identity without its scheme, which says nothing.
+// bare is an identity without its scheme.
 export const bare = (identity) => identity.replace(/^https:\/\//, "");

@@ -18,7 +18,7 @@ export async function image(page) {
     h("div", { class: "heading" }, h("h1", { tabindex: "-1", class: "image", title: it.reference }, imageName(it.reference)), badge(it.verdict)),
     h("div", { class: "facts" },
       fact("Digest", digest(it.digest, 24)),
-      fact("Runs in", it.workloads ? `${plural(it.workloads, "workload")}, ${plural(it.pods, "pod")}` : it.refused ? "nothing; it was kept out" : "nothing that is known"),
+      fact("Runs in", it.workloads ? `${plural(it.workloads, "workload")}, ${plural(it.pods, "pod")}` : it.refused ? "nothing; it was denied" : "no known object"),
       fact("Decided", time(it.decidedAt), " by ", it.process === "background scan" ? "a scan" : it.endpoint || "admission"),
       fact("First seen", time(it.firstSeen))),
     it.message && h("p", { class: "verdict-line v-" + it.verdict }, h("code", { class: "code" }, it.code), " ", it.message),
@@ -31,7 +31,7 @@ const fact = (name, ...values) => h("div", {}, h("span", { class: "muted" }, nam
 function evidence(record, it) {
   return h("section", { class: "card", "aria-labelledby": "chain-title" },
     h("h2", { id: "chain-title" }, "Chain of evidence"),
-    h("p", { class: "muted" }, "How the name in the manifest came to this verdict, as it was proved ", h("time", { datetime: it.decidedAt }, at(it.decidedAt)), "."),
+    h("p", { class: "muted" }, "From the name in the manifest to this verdict, verified ", h("time", { datetime: it.decidedAt }, at(it.decidedAt)), "."),
     chain(record, it), words(record, it));
 }
 
@@ -39,8 +39,8 @@ function judgements(record) {
   if (record.decisions.length === 0) {
     return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Policies"), h("p", { class: "muted" }, "No policy matches this image, so nothing was verified."));
   }
-  return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "What policies say"),
-    h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "What policies say of this image"),
+  return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Results of policies"),
+    h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "Results of policies for this image"),
       h("thead", {}, h("tr", {}, ["Result", "Policy", "Rule", "Why"].map((word) => h("th", { scope: "col" }, word)))),
       h("tbody", {}, record.decisions.map((d) => h("tr", {},
         h("td", { "data-label": "Result" }, result(d)),
@@ -66,7 +66,7 @@ export function result(d) {
 
 function places(it) {
   return h("section", { class: "card", "aria-labelledby": "where" }, h("h2", { id: "where" }, "Where it runs"),
-    it.uses.length === 0 ? h("p", { class: "muted" }, "No object is known that names it: somebody asked about the image alone.")
+    it.uses.length === 0 ? h("p", { class: "muted" }, "No known object has it: the request was about the image alone.")
       : h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "Workloads"),
         h("thead", {}, h("tr", {}, ["Verdict", "Workload", "Namespace", "Containers", "Pods", "Seen"].map((word) => h("th", { scope: "col", class: word === "Pods" ? "right" : "" }, word)))),
         h("tbody", {}, it.uses.map((u) => h("tr", {},
@@ -76,7 +76,7 @@ function places(it) {
           h("td", { "data-label": "Containers" }, middle((u.containers || []).join(", "), 60)),
           h("td", { "data-label": "Pods", class: "right num" }, u.running ? u.pods.toLocaleString("en") : h("span", { class: "muted" }, "kept out")),
           h("td", { "data-label": "Seen", class: "nowrap" }, time(u.lastSeen)))))),
-    it.usesLeftOut > 0 && h("p", { class: "muted" }, "And more, which are over the bound of what is kept."));
+    it.usesLeftOut > 0 && h("p", { class: "muted" }, "And more, above the number that is kept."));
 }
 
 const names = (it) => h("section", { class: "card", "aria-labelledby": "names" }, h("h2", { id: "names" }, "Named as"),

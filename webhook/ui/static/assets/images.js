@@ -20,11 +20,11 @@ export async function images(page) {
   const results = h("div", { id: "results" },
     chips(list.verdicts, now.verdict, (verdict) => to({ verdict })),
     list.items.length ? [table(list.items, now, to), pager(list.total, offset, LIMIT, (offset) => to({ offset }))]
-      : filtered ? empty("No image is like that", h("a", { href: "/images" }, "Clear the filters"), " to see all of them.")
-        : empty("No image was seen yet", "When the API server asks about the first pod, or a scan has looked round, the images appear here."));
+      : filtered ? empty("No image matches", h("a", { href: "/images" }, "Clear the filters"), " to see all of them.")
+        : empty("No image yet", "Images appear here from the API server's first request, or the first scan, on."));
   const old = document.getElementById("results");
   if (old && document.getElementById("filters")) {
-    old.replaceWith(results); // the field that somebody types into stays
+    old.replaceWith(results); // the field in use stays
     tell(now, filtered);
   } else {
     put(page.main, heading("Images"), filters(page, facets), results);
@@ -33,7 +33,7 @@ export async function images(page) {
   say(plural(list.total, "image") + " found");
 }
 
-// tell puts what the address says into the fields, but for one that is being typed into.
+// tell copies the filters of the address into the fields, except the one in use.
 function tell(now, filtered) {
   const form = document.getElementById("filters");
   for (const name of ["q", "namespace", "signer", "policy"]) {

@@ -1,4 +1,4 @@
-// The whole at a glance.
+// The overview.
 
 import { h, put } from "./dom.js";
 import { get } from "./api.js";
@@ -16,7 +16,7 @@ export async function overview(page) {
   const images = Object.keys(VERDICTS).reduce((n, v) => n + it.images[v], 0);
   const asked = it.moments.some((m) => Object.keys(VERDICTS).some((v) => m[v]));
   if (images === 0 && !asked) {
-    put(page.main, heading("Overview"), empty("Nothing was decided yet", "When the API server asks about the first pod, or a scan has looked round, the images appear here."));
+    put(page.main, heading("Overview"), empty("No decision yet", "Images appear here from the API server's first request, or the first scan, on."));
     return;
   }
   put(page.main, heading("Overview"),
@@ -32,14 +32,14 @@ export async function overview(page) {
           h("nav", { class: "segments", "aria-label": "How far back" }, SPANS.map(([value, word]) => h("a", { href: address("/", { span: value === "24h" ? "" : value }), "aria-current": value === span ? "true" : undefined }, word)))),
         chart(it.moments, span, it.grainSeconds))),
     h("section", { class: "card", "aria-labelledby": "attention" },
-      h("div", { class: "row" }, h("h2", { id: "attention" }, "What needs attention"), it.attention.length > 0 && h("a", { href: "/images" }, "All images")),
+      h("div", { class: "row" }, h("h2", { id: "attention" }, "Needs attention"), it.attention.length > 0 && h("a", { href: "/images" }, "All images")),
       it.attention.length === 0
-        ? h("p", { class: "calm" }, icon("allowed"), "Nothing: every image that policies match is allowed.")
+        ? h("p", { class: "calm" }, icon("allowed"), "None: every image that policies match is allowed.")
         : h("ul", { class: "list" }, it.attention.map(attention))),
     h("div", { class: "columns even" },
       h("section", { class: "card", "aria-labelledby": "latest" },
-        h("div", { class: "row" }, h("h2", { id: "latest" }, "Refused lately"), h("a", { href: "/decisions" }, "All decisions")),
-        it.latest.length === 0 ? h("p", { class: "calm" }, icon("allowed"), "No request was refused.") : h("ul", { class: "list" }, it.latest.map(refused))),
+        h("div", { class: "row" }, h("h2", { id: "latest" }, "Latest denials"), h("a", { href: "/decisions" }, "All decisions")),
+        it.latest.length === 0 ? h("p", { class: "calm" }, icon("allowed"), "No request was denied.") : h("ul", { class: "list" }, it.latest.map(refused))),
       h("section", { class: "card", "aria-labelledby": "failing" },
         h("div", { class: "row" }, h("h2", { id: "failing" }, "Policies that fail"), h("a", { href: "/policies" }, "All policies")),
         it.failing.length === 0 ? h("p", { class: "calm" }, icon("allowed"), "None.") : h("ul", { class: "list" }, it.failing.map(failing)))));

@@ -1,4 +1,4 @@
-// Parts that several pages have.
+// Parts of several pages.
 
 import { h, s, say } from "./dom.js";
 import { ago, at, known, short } from "./format.js";
@@ -6,9 +6,9 @@ import { ago, at, known, short } from "./format.js";
 export const VERDICTS = {
   denied: { word: "Denied", about: "a policy forbids it", path: "M5 5l6 6M11 5l-6 6" },
   error: { word: "Error", about: "could not be verified", path: "M6 6.2a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" },
-  warned: { word: "Warned", about: "allowed, with something held against it", path: "M8 4.500v4M8 11.200v.01" },
+  warned: { word: "Warned", about: "allowed, with a warning", path: "M8 4.500v4M8 11.200v.01" },
   unchecked: { word: "Unchecked", about: "no policy matches it", path: "M5 8h6" },
-  allowed: { word: "Allowed", about: "proved, as policies ask", path: "M4.800 8.300l2.200 2.200 4.300-4.700" },
+  allowed: { word: "Allowed", about: "verified as policies require", path: "M4.800 8.300l2.200 2.200 4.300-4.700" },
 };
 
 export const icon = (verdict) => s("svg", { class: "icon v-" + verdict, viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": "true", focusable: "false" },
@@ -18,7 +18,7 @@ export const badge = (verdict, word) => VERDICTS[verdict]
   ? h("span", { class: "badge v-" + verdict, title: VERDICTS[verdict].about }, icon(verdict), word || VERDICTS[verdict].word)
   : h("span", { class: "badge" }, verdict);
 
-// RESULTS are what a rule came to, as a verdict would show it.
+// RESULTS are the results of rules, shown as verdicts.
 export const RESULTS = { pass: "allowed", fail: "denied", warn: "warned", error: "error", skip: "unchecked" };
 
 export const time = (value) => known(value)
@@ -51,7 +51,7 @@ export function copyable(text, shown, what) {
 
 export const digest = (text, keep) => text ? copyable(text, short(text, keep), "digest") : h("span", { class: "muted" }, "no digest known");
 
-// heading is the page's title, which takes the focus when the page comes.
+// heading is the page's title, which takes the focus when the page opens.
 export const heading = (text, ...beside) => h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, text), beside);
 
 export const empty = (title, ...words) => h("div", { class: "state" },
@@ -65,7 +65,7 @@ export const loading = (lines = 6) => h("div", { class: "loading", role: "status
 export const failed = (error, again) => h("div", { class: "state", role: "alert" },
   s("svg", { viewBox: "0 0 64 40", width: 96, height: 60, "aria-hidden": "true", class: "drawing" },
     s("path", { d: "M4 30q7-5 14 0t14 0 14 0 14 0" }), s("path", { d: "M14 14a18 18 0 0 1 36 0M20 17a12 12 0 0 1 24 0M26 20a6 6 0 0 1 12 0" }), s("path", { class: "stroke-denied", d: "M16 3l32 24" })),
-  h("h2", {}, error.status === 0 ? "Nobody answers" : error.status === 403 ? "You may not read this" : error.status === 404 ? "Not known here" : "That did not work"),
+  h("h2", {}, error.status === 0 ? "No response" : error.status === 403 ? "Access denied" : error.status === 404 ? "Not found" : "The request failed"),
   h("p", {}, error.message),
   again && h("button", { type: "button", class: "button", onclick: again }, "Try again"));
 
@@ -81,7 +81,7 @@ export function pager(total, offset, limit, to) {
     link("Next", last < total ? offset + limit : null, "next"));
 }
 
-// address is a path with those parameters that say something.
+// address is a path with its parameters that are not empty.
 export function address(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {

@@ -1,4 +1,4 @@
-// What each policy came to.
+// The results of each policy.
 
 import { h, put, s } from "./dom.js";
 import { get } from "./api.js";
@@ -14,8 +14,8 @@ export async function policies(page) {
   const order = (p) => (p.images.fail ? 0 : p.images.error ? 1 : p.images.warn ? 2 : 3);
   const items = [...list.items].sort((a, b) => order(a) - order(b));
   put(page.main, heading("Policies"), items.length === 0
-    ? empty("No policy was asked yet", "A policy appears here when it has spoken of a first object. Which policies are active, quaymaster policies and their own status say.")
-    : [h("p", { class: "lead" }, "What each policy says now of the images in use, and what its rules came to since this replica began."),
+    ? empty("No policy was evaluated yet", "A policy appears here once it matched a first object. The command quaymaster policies lists the active ones, as their status does.")
+    : [h("p", { class: "lead" }, "The results of each policy for the images in use, and those of its rules since this replica started."),
       h("table", { class: "rows" }, h("caption", { class: "hidden" }, "Policies"),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Policy"), h("th", { scope: "col" }, "Images now"), ["At admission", "In scans"].map((word) => h("th", { scope: "col" }, word)), h("th", { scope: "col" }, "Failed last"))),
         h("tbody", {}, items.map(row)))]);
@@ -31,7 +31,7 @@ const row = (p) => h("tr", {},
   h("td", { "data-label": "In scans" }, results(p.scan)),
   h("td", { "data-label": "Failed last", class: "nowrap" }, time(p.lastFail)));
 
-// results names what is there, and nothing that is not.
+// results names the results that occur.
 function results(r, to = () => "") {
   const some = Object.keys(WORDS).filter((word) => r[word] > 0);
   if (some.length === 0) return h("span", { class: "muted" }, "none");

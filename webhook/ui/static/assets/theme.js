@@ -1,5 +1,5 @@
-// Sets the colours before anything is drawn: what was chosen here before, else what
-// the system prefers.
+// Sets the colours before anything is drawn: those chosen here before, else those that the
+// system prefers.
 "use strict";
 (function () {
   var chosen = null;

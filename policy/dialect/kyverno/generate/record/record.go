@@ -22,14 +22,15 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
 )
 
 // The annotations.
 const (
 	// RequesterAnnotation is the requester of a trigger.
-	RequesterAnnotation = "quaymaster.dev/requester"
+	RequesterAnnotation = document.RequesterAnnotation
 	// OriginAnnotation is the rule and the trigger of a generated object.
-	OriginAnnotation = "quaymaster.dev/generated-by"
+	OriginAnnotation = document.OriginAnnotation
 )
 
 const (

@@ -63,8 +63,8 @@ func TestRequester(t *testing.T) {
 		err    error
 		by     *record.Keeper
 	}{
-		"who made it":                {object: object("team", "", map[string]any{record.RequesterAnnotation: of}), want: alice},
-		"whose roles nobody knows":   {object: object("team", "", map[string]any{record.RequesterAnnotation: written(plain, object("team", "", nil))}), want: plain},
+		"the requester":              {object: object("team", "", map[string]any{record.RequesterAnnotation: of}), want: alice},
+		"without known roles":        {object: object("team", "", map[string]any{record.RequesterAnnotation: written(plain, object("team", "", nil))}), want: plain},
 		"by a name that was made up": {object: object("team-x1", "team-", map[string]any{record.RequesterAnnotation: written(alice, object("", "team-", nil))}), want: alice},
 		"nobody":                     {object: object("team", "", nil), err: record.ErrNone},
 		"of another object":          {object: object("other", "", map[string]any{record.RequesterAnnotation: of}), err: record.ErrForged},

@@ -103,7 +103,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestTaken: what a document may say, and beside it what it may not.
+// TestTaken: the fields that a document may have, and may not have.
 func TestTaken(t *testing.T) {
 	key := func(rest string) string { return "cosign: {key: {data: $KEY}, " + rest + "}" }
 	at := func(url string) string { return key("ctlog: {url: '" + url + "'}") }
@@ -195,8 +195,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestScopes: an expression that speaks of no image is the same for all of them, and one
-// that does is refused where there is none.
+// TestScopes: an expression that does not read the image is the same for all images, and
+// one that does is refused where there is no image.
 func TestScopes(t *testing.T) {
 	l := newLanguage(t)
 	who := func(expression string) string {
@@ -243,7 +243,7 @@ func TestStores(t *testing.T) {
 	intermediate, _, _ := issue(t, "intermediate", true, rootCA, rootKey)
 	leaf, _, _ := issue(t, "leaf", false, rootCA, rootKey)
 	selfSigned, _, _ := issue(t, "self", false, nil, nil)
-	namesake, _, _ := issue(t, "root", false, rootCA, rootKey) // names itself, and somebody else signed it
+	namesake, _, _ := issue(t, "root", false, rootCA, rootKey) // its issuer is itself by name, and another key signed it
 	namedCA, _, _ := issue(t, "root", true, rootCA, rootKey)
 	renamed := &x509.Certificate{ // signed by its own key, in another name
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a"}, BasicConstraintsValid: true,
@@ -255,7 +255,7 @@ func TestStores(t *testing.T) {
 		certificates      []byte
 		signers, stampers bool
 	}{
-		{"a leaf that names somebody else as its issuer", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: foreign}), false, false},
+		{"a leaf that names another issuer", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: foreign}), false, false},
 		{"a root", rootPEM, true, true},
 		{"an intermediate", intermediate, true, false},
 		{"a self-signed certificate", selfSigned, true, false},

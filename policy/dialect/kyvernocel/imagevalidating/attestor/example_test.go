@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// Whom an attestor stands for may depend on the image.
+// The identity of an attestor may depend on the image.
 func Example() {
 	env, err := cel.NewEnv(cel.Options{Variables: []cel.Variable{{Name: "image", Type: celgo.StringType}}})
 	if err != nil {

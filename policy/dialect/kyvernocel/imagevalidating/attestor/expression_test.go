@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestExpressions: what an expression says is believed as if it had been written,
-// and what says nothing that can be used is an error and nobody.
+// TestExpressions: the value of an expression counts like a literal value, and a value that
+// cannot be used is an error without authorities.
 func TestExpressions(t *testing.T) {
 	h, l := newTown(), newLanguage(t)
 	ann, eve := signed{claim: verifytest.Claim{Signer: h.ann}}, signed{claim: verifytest.Claim{Signer: h.eve}}
@@ -30,7 +30,7 @@ func TestExpressions(t *testing.T) {
 		says   any
 		made   signed
 		code   verify.Code
-		wrong  string // the error, if nobody can be asked
+		wrong  string // the error, if there are no authorities
 		reason string
 	}{
 		{key, string(h.ann.PublicPEM()), ann, "", "", "a key"},
@@ -91,8 +91,7 @@ func TestKMSByExpression(t *testing.T) {
 	}
 }
 
-// TestSamePointers: equal values are the same authorities, so that what is asked of
-// them is asked once.
+// TestSamePointers: equal values are the same authorities, so that each is verified once.
 func TestSamePointers(t *testing.T) {
 	l := newLanguage(t)
 	static := compile(t, fill("cosign: {key: {data: $KEY}}"), attestor.Options{})
@@ -188,7 +187,7 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestDocumentIsNotKept: what the caller does to its document later changes nobody.
+// TestDocumentIsNotKept: later changes of the caller's document do not change attestors.
 func TestDocumentIsNotKept(t *testing.T) {
 	l := newLanguage(t)
 	doc := parse(t, "cosign: {keyless: {identities: [{issuer: a, subjectExpression: object.who}], additionalExtensions: {issuer: a}}, annotations: {a: b}}")

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 )
 
-// FuzzCompile: whatever a document and its expressions say, the attestor is
-// refused, cannot be evaluated, or stands for authorities that can be proved.
+// FuzzCompile: for any document and expressions the attestor is refused, cannot be
+// evaluated, or yields authorities that can be verified.
 func FuzzCompile(f *testing.F) {
 	for _, text := range []string{
 		"cosign: {key: {data: $KEY, hashAlgorithm: sha512}, annotations: {a: b}}", "cosign: {key: {expression: object.a}, trustedRoot: {expression: object.a}}",

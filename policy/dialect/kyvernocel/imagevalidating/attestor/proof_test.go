@@ -24,7 +24,7 @@ import (
 
 const issuer, release = "https://token.example", "https://git.example/org/app/release.yaml@refs/heads/main"
 
-// town is who signs: two of everything, of which the gateway trusts ours.
+// town has the signers: two of everything, of which the gateway trusts ours.
 type town struct {
 	ours, theirs     *verifytest.Sigstore
 	store            *trust.Store
@@ -71,7 +71,7 @@ func newTown() *town {
 	return h
 }
 
-// signed is evidence that somebody made.
+// signed is signed evidence.
 type signed struct {
 	claim       verifytest.Claim
 	by          *verifytest.Sigstore // ours if nil
@@ -135,11 +135,11 @@ func (h *town) prove(ctx context.Context, authorities []*verify.Authority, e att
 	return last
 }
 
-// row is a document and what somebody signed.
+// row is a document and the evidence that is verified by it.
 type row struct {
 	text   string
 	made   signed
-	want   verify.Code // empty: believed
+	want   verify.Code // empty: accepted
 	reason string
 }
 
@@ -166,7 +166,7 @@ func (h *town) keyRows() []row {
 		{"cosign: {key: {data: " + both + "}}", by(h.eve), verify.WrongKey, "neither of two keys"},
 		{"cosign: {key: {data: " + q(h.wide.PublicPEM()) + ", hashAlgorithm: sha512}, ctlog: {insecureIgnoreTlog: true}}", wide, "", "a digest algorithm"},
 		{"cosign: {key: {data: " + q(h.wide.PublicPEM()) + "}, ctlog: {insecureIgnoreTlog: true}}", wide, verify.WrongKey, "another digest algorithm than sha256"},
-		{"cosign: {key: {data: " + ann + "}}", unlogged, verify.NoLogEntry, "a log entry is wanted where nothing is said"},
+		{"cosign: {key: {data: " + ann + "}}", unlogged, verify.NoLogEntry, "a log entry is required by default"},
 		{"cosign: {key: {data: " + ann + "}, ctlog: {url: https://rekor.sigstore.dev}}", unlogged, verify.NoLogEntry, "a log entry is wanted"},
 		{"cosign: {key: {data: " + ann + "}, ctlog: {url: https://rekor.sigstore.dev}}", by(h.ann), "", "any log of the root"},
 		{"cosign: {key: {data: " + ann + "}, ctlog: {insecureIgnoreSCT: true}}", unlogged, verify.NoLogEntry, "to ignore one thing is not to ignore the other"},
@@ -213,7 +213,7 @@ func (h *town) keylessRows() []row {
 		{with("trustedRoot: {value: " + q(h.theirs.TrustedRoot()) + "}"), by(h.workflow), verify.UntrustedChain, "the document's root goes before the gateway's"},
 		{who(exact, ", roots: "+q(h.ours.CA.ChainPEM())), by(h.workflow), "", "certificates of the document's"},
 		{who(exact, ", roots: "+q(h.theirs.CA.ChainPEM())), by(h.workflow), verify.UntrustedChain, "other certificates"},
-		{who(exact, ""), by(h.noSCT), verify.NoSCT, "a certificate timestamp is wanted where nothing is said"},
+		{who(exact, ""), by(h.noSCT), verify.NoSCT, "a certificate timestamp is required by default"},
 		{with("ctlog: {insecureIgnoreTlog: true}"), by(h.noSCT), verify.NoSCT, "to ignore the log is not to ignore the certificate's"},
 		{with("ctlog: {insecureIgnoreSCT: true}"), by(h.noSCT), "", "the certificate's log is ignored"},
 		{with("ctlog: {ctLogPubKey: " + q(h.theirs.CTLog.PublicPEM()) + "}"), by(h.foreignSCT), "", "a certificate's log by its key"},
@@ -235,14 +235,14 @@ func (h *town) certificateRows() []row {
 	return []row{
 		{"cosign: {certificate: {cert: {value: " + cert + "}, certChain: {value: " + chain + "}}}", by(h.workflow), "", "a certificate and its chain"},
 		{"cosign: {certificate: {cert: {value: " + cert + "}, certChain: {value: " + chain + "}}}", by(h.other), verify.WrongIdentity, "another certificate of the chain"},
-		{"cosign: {certificate: {certChain: {value: " + chain + "}}}", by(h.other), "", "whoever the chain leads to"},
+		{"cosign: {certificate: {certChain: {value: " + chain + "}}}", by(h.other), "", "any certificate of the chain"},
 		{"cosign: {certificate: {certChain: {value: " + q(h.theirs.CA.ChainPEM()) + "}}}", by(h.other), verify.UntrustedChain, "another chain"},
 		{"cosign: {certificate: {certChain: {value: " + chain + "}}}", by(h.noSCT), verify.NoSCT, "a certificate timestamp is wanted"},
 		{"cosign: {certificate: {certChain: {value: " + chain + "}}, ctlog: {insecureIgnoreSCT: true}}", by(h.noSCT), "", "the certificate's log is ignored"},
 		{tsa, stamped(verifytest.Stamp{}), "", "a timestamp"},
 		{tsa, unstamped, verify.NoTimestamp, "no timestamp"},
 		{tsa, stamped(verifytest.Stamp{TSA: h.theirs.TSA}), verify.BadTimestamp, "a foreign timestamp authority"},
-		{withTSA, stamped(verifytest.Stamp{}), verify.NoLogEntry, "a timestamp does not stand for a log entry"},
+		{withTSA, stamped(verifytest.Stamp{}), verify.NoLogEntry, "a timestamp does not replace a log entry"},
 	}
 }
 
@@ -259,7 +259,7 @@ func (h *town) notaryRows() []row {
 	}
 }
 
-// TestProof: authorities of documents believe what they should, and nothing that
+// TestProof: authorities of documents accept the expected evidence, and nothing that
 // differs in one thing.
 func TestProof(t *testing.T) {
 	h := newTown()

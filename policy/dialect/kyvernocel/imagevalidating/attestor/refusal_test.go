@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 		{"cosign: {key: {expression: '1 + 1'}}", at + "cosign.key.expression: ", "an expression of another type"},
 		{"cosign: {key: {expression: image}}", at + "cosign.key.expression: ", "an image where only objects are known"},
 
-		{keyless(""), at + "cosign.keyless.identities: is empty", "nobody in particular"},
+		{keyless(""), at + "cosign.keyless.identities: is empty", "no identities"},
 		{keyless("{subject: b}"), at + "cosign.keyless.identities[0]: want one of issuer and issuerRegExp, found 0", "no issuer"},
 		{keyless("{issuer: a}"), at + "cosign.keyless.identities[0]: want one of subject, subjectRegExp and subjectExpression, found 0", "no subject"},
 		{keyless(ann + ", {issuer: a, issuerRegExp: a, subject: b}"), at + "cosign.keyless.identities[1]: want one of issuer", "two issuers"},
@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 		{keyless(many(ann, 101)), at + "cosign.keyless.identities: 101 are more than 100", "many identities"},
 		{"cosign: {keyless: {identities: [" + ann + "], roots: $KEY}}", at + "cosign.keyless.roots: ", "a key for a root"},
 		{"cosign: {keyless: {identities: [" + ann + "], additionalExtensions: {color: red}}}", at + "cosign.keyless.additionalExtensions[color]: ", "an unknown extension"},
-		{"cosign: {keyless: {identities: [" + ann + "], additionalExtensions: {1.3.6.1.4.1.57264.1.7: red}}}", at + "cosign.keyless.additionalExtensions[1.3.6.1.4.1.57264.1.7]: ", "what is no extension"},
+		{"cosign: {keyless: {identities: [" + ann + "], additionalExtensions: {1.3.6.1.4.1.57264.1.7: red}}}", at + "cosign.keyless.additionalExtensions[1.3.6.1.4.1.57264.1.7]: ", "an unknown extension by its OID"},
 		{"cosign: {keyless: {identities: [" + ann + "], additionalExtensions: {issuer: ''}}}", at + "cosign.keyless.additionalExtensions[issuer]: is empty", "no value"},
 
 		{"cosign: {certificate: {}}", at + "cosign.certificate: want cert, certChain or both", "no certificate"},
@@ -93,7 +93,7 @@ func TestRefused(t *testing.T) {
 		{"cosign: {certificate: {certChain: {value: " + q(bytes.Repeat(certificateA, 33)) + "}}}", at + "cosign.certificate.certChain.value: want 1 to 32", "a long chain"},
 
 		{"cosign: {key: {data: $KEY}, ctlog: {url: rekor}}", at + "cosign.ctlog.url: ", "no address"},
-		{"cosign: {key: {data: $KEY}, ctlog: {rekorPubKey: a, insecureIgnoreTlog: true}}", at + "cosign.ctlog.rekorPubKey: ", "no key, though nobody needs it"},
+		{"cosign: {key: {data: $KEY}, ctlog: {rekorPubKey: a, insecureIgnoreTlog: true}}", at + "cosign.ctlog.rekorPubKey: ", "no key, though it is not needed"},
 		{"cosign: {keyless: {identities: [" + ann + "]}, ctlog: {ctLogPubKey: a}}", at + "cosign.ctlog.ctLogPubKey: ", "no key"},
 		{"cosign: {key: {data: $KEY}, ctlog: {tsaCertChain: $KEY}}", at + "cosign.ctlog.tsaCertChain: ", "a key for a chain"},
 		{"cosign: {key: {data: $KEY}, annotations: {'': a}}", at + "cosign.annotations: one has no name", "an annotation without a name"},
@@ -119,7 +119,7 @@ func TestRefused(t *testing.T) {
 
 		{"notary: {}", at + "notary.certs: is missing", "a notary without certificates"},
 		{"notary: {certs: {value: $KEY}}", at + "notary.certs.value: ", "a key for a certificate"},
-		{"notary: {certs: {value: $LEAF}}", at + "notary.certs: certificate", "a leaf that somebody else issued"},
+		{"notary: {certs: {value: $LEAF}}", at + "notary.certs: certificate", "a leaf by another issuer"},
 		{"notary: {certs: {value: $CERTIFICATE}, tsaCerts: {value: $LEAF}}", at + "notary.tsaCerts: certificate", "a timestamp authority's leaf"},
 	} {
 		o := newLanguage(t).options()
@@ -192,10 +192,10 @@ func TestAttestations(t *testing.T) {
 	}
 	cosign, notary := compile(t, fill("cosign: {key: {data: $KEY}}"), attestor.Options{}), compile(t, fill("notary: {certs: {value: $CERTIFICATE}}"), attestor.Options{})
 	if cosign.Proves(list[0]) != nil || notary.Proves(list[1]) != nil {
-		t.Error("an attestor cannot prove what it signs")
+		t.Error("an attestor cannot verify a type that it supports")
 	}
 	if !says(cosign.Proves(list[1]), "attestations.sbom is a referrer") || !says(notary.Proves(list[0]), "attestations.slsa is an in-toto statement") {
-		t.Error("an attestor proves what it never signs")
+		t.Error("an attestor verifies a type that it does not support")
 	}
 	both, none, empty, nameless := slsa, slsa, slsa, slsa
 	both.Referrer, none.InToto, empty.InToto, nameless.Name = sbom.Referrer, nil, &v1alpha1.InToto{}, ""

@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestTUF: an attestor whose trusted root is in a TUF repository cannot be evaluated
-// before that was read, and then means what it says.
+// TestTUF: an attestor with a trusted root in a TUF repository cannot be evaluated before
+// that root is read.
 func TestTUF(t *testing.T) {
 	h := newTown()
 	first := `{"signed":{"_type":"root"}}`
@@ -22,7 +22,7 @@ func TestTUF(t *testing.T) {
 	select {
 	case <-repositories.New():
 	default:
-		t.Error("nobody is told of the repository")
+		t.Error("no notice of a new repository")
 	}
 	wanted := repositories.Wanted()
 	if len(wanted) != 1 || wanted[0].Mirror != "https://tuf.example" || string(wanted[0].Root) != first || a.TUF.Key != wanted[0].Key {
@@ -103,7 +103,8 @@ func TestTUFWhereNoneIsRead(t *testing.T) {
 	}
 }
 
-// TestRepositoriesAreBounded: who was not asked about for longest is forgotten.
+// TestRepositoriesAreBounded: the repository that was unused for the longest time is
+// evicted.
 func TestRepositoriesAreBounded(t *testing.T) {
 	repositories := attestor.NewRepositories()
 	tuf := func(i int) attestor.TUF {
@@ -123,13 +124,13 @@ func TestRepositoriesAreBounded(t *testing.T) {
 		t.Errorf("%d are wanted, the first is %s", len(got), got[0].Key)
 	}
 	if err := repositories.Answer(tuf(1), root); !says(err, "it is no longer in use") {
-		t.Errorf("an answer that nobody asked for: %v", err)
+		t.Errorf("a response for an evicted repository: %v", err)
 	}
 	if err := repositories.Answer(tuf(2), root); err != nil {
 		t.Error(err)
 	}
 	if got := repositories.Wanted(); got[len(got)-1].Key != "2" {
-		t.Errorf("what is known is not read last: %s", got[len(got)-1].Key)
+		t.Errorf("a known root is not read last: %s", got[len(got)-1].Key)
 	}
 	if got := (attestor.TUF{}).String(); got != "the public-good TUF repository" {
 		t.Error(got)

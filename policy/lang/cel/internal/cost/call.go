@@ -153,6 +153,15 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 		return true, nil
 	case "optional.of", "optional.ofNonZeroValue", "value", "hasValue", "first", "last", "reverse", "slice", "flatten":
 		c.keeps = true
+	case "max":
+		c.run = func(v ...ref.Val) ref.Val { return partial.Greatest(v[0]) }
+		return true, nil
+	case "min":
+		c.run = func(v ...ref.Val) ref.Val { return partial.Least(v[0]) }
+		return true, nil
+	case "isSorted":
+		c.run = func(v ...ref.Val) ref.Val { return partial.IsSorted(v[0]) }
+		return true, nil
 	case operators.Add, "join":
 		c.partial = true // a list keeps its parts as they are, and only texts are joined
 	case overloads.Matches, findName, findAllName:
@@ -180,6 +189,14 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 		c.run = func(v ...ref.Val) ref.Val { return bound.Binary(v[0], v[1]) }
 	default:
 		c.run = bound.Function // nil where there is none
+	}
+	if run := c.run; run != nil && (c.function == "sort" || c.function == "@sortByAssociatedKeys") {
+		c.run = func(v ...ref.Val) ref.Val {
+			if err := partial.Sortable(v[len(v)-1]); err != nil {
+				return err
+			}
+			return run(v...)
+		}
 	}
 	return c.run != nil, nil
 }

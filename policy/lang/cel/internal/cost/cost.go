@@ -69,6 +69,8 @@ func priceOf(call interpreter.InterpretableCall) cost {
 		return joining
 	case "lists.range":
 		return counting
+	case "x509.decode":
+		return decoding
 	case "distinct", "sets.contains", "sets.equivalent", "sets.intersects":
 		return quadratic
 	}
@@ -106,6 +108,9 @@ func linear(arguments []ref.Val) (cost uint64, err error) {
 	}
 	return cost, nil
 }
+
+// decoding is the price of parsing a certificate, which becomes many values: four units a byte.
+func decoding(arguments []ref.Val) (uint64, error) { return 4 * textUnit * weight(arguments[0]), nil }
 
 func addition(arguments []ref.Val) (uint64, error) {
 	left, right := arguments[0], arguments[1]

@@ -53,7 +53,7 @@ func (m *meter) Charge(cost uint64) error {
 	return nil
 }
 
-// program makes one whose calls are priced.
+// program makes a program with priced calls.
 func program(t testing.TB, env *celgo.Env, expression string) (celgo.Program, error) {
 	t.Helper()
 	list, err := cost.New(env, meterName)
@@ -68,7 +68,7 @@ func program(t testing.TB, env *celgo.Env, expression string) (celgo.Program, er
 	}))
 }
 
-// plain makes one whose calls have no price.
+// plain makes a program with calls without a price.
 func plain(t testing.TB, env *celgo.Env, expression string, options ...celgo.ProgramOption) (celgo.Program, error) {
 	t.Helper()
 	ast, issues := env.Compile(expression)
@@ -130,7 +130,7 @@ func named(n int) map[string]any {
 	return object
 }
 
-// TestPriceChangesNoResult compares each expression with what it is without prices.
+// TestPriceChangesNoResult compares each expression with its result without prices.
 func TestPriceChangesNoResult(t *testing.T) {
 	env := newEnv(t)
 	for _, expression := range []string{
@@ -183,7 +183,7 @@ func TestPrices(t *testing.T) {
 		{"a copy of it, too", "(long + long).size() > 0", 4000, 8000},
 		{"a field of a large list is free", "list[999].name == 999", 0, 0},
 		{"its size is free", "size(list) > 0", 0, 0},
-		{"comparing it costs what is in it", "list == list", 4000, 5000},
+		{"comparing it costs its contents", "list == list", 4000, 5000},
 		{"looking for something in it, too", "{'name': 7} in list", 2000, 2500},
 		{"a set of constants is free", "x.text in ['abc', 'd']", 0, 0},
 		{"a pattern costs the product", "long.matches('(a|b)*x+y?z{0,9}')", 8000, 20000},
@@ -205,7 +205,7 @@ func TestPrices(t *testing.T) {
 		{"and when it is made at run time", "x.text.matches('(a?)' + '{1000}') || true", 500, 2000},
 		{"a map costs its entries", "{1: x.n, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 8, 9: 9, 10: 10, 11: 11, 12: 12, 13: 13, 14: 14, 15: 15, 16: 16} == {1: 2}", 17, 17},
 		{"that two texts differ is found by their length, too", "long != long || true", 4000, 4000},
-		{"and what is in them", "{1: dyn(long)} == {1: dyn(long)}", 4000, 4002},
+		{"and their contents", "{1: dyn(long)} == {1: dyn(long)}", 4000, 4002},
 		{"a pattern without braces costs its length", "long.matches('abc|bcd') || true", 6002, 6002},
 		{"a pattern that is replaced costs the product and what may be made", "regex.replace(long, 'abc|bcd', 'x') == ''", 16002, 16002},
 		{"constants are computed when the program is made", "int('1') + size('a' + 'b')", 0, 0},
@@ -229,19 +229,19 @@ func TestRefusals(t *testing.T) {
 	tests := []struct{ reason, refused, twin string }{
 		{"a text that grows too large", thousand + ".map(i, long).join() == ''", "[long, long].join() != ''"},
 		{"a text that has grown to the bound, and a letter", "[half, half, 'x'].join() != ''", "[half, half].join() != ''"},
-		{"joined by what is large", thousand + ".map(i, 'a').join(long) == ''", "['a', 'a'].join(long) != ''"},
-		{"replaced by what is large", "long.replace('x', long) == ''", "long.replace('y', long) != ''"},
+		{"joined by a large text", thousand + ".map(i, 'a').join(long) == ''", "['a', 'a'].join(long) != ''"},
+		{"replaced by a large text", "long.replace('x', long) == ''", "long.replace('y', long) != ''"},
 		{"bytes that grow too large", "cel.bind(a, bytes(" + thousand + ".map(i, long.substring(0, 4000)).join()), a + a) == b''", "bytes(long) + bytes(long) != b''"},
 		{"a list that grows too large", "lists.range(60000) + lists.range(60000) == []", "lists.range(10) + lists.range(10) != []"},
 		{"a range that is too large", "lists.range(100001) == []", "lists.range(100000) != []"},
 		{"a pattern that is too large", "'a'.matches(long)", "'a'.matches('a' + '')"},
 		{"a text of a byte more than is allowed", "half + half + 'x' != ''", "half + half != ''"},
-		{"a constant that is replaced by what is large", "'" + strings.Repeat("x", 200) + "'.replace('x', long) == ''", "'x'.replace('x', long) != ''"},
+		{"a constant that is replaced by a large text", "'" + strings.Repeat("x", 200) + "'.replace('x', long) == ''", "'x'.replace('x', long) != ''"},
 		{"put between the letters", "long.replace('', long) == ''", "x.text.replace('', long) != ''"},
 		{"a pattern of a byte more than is allowed", "'a'.matches(long.substring(0, 8193))", "!'a'.matches(long.substring(0, 8192))"},
 		{"a constant one", "'a'.matches('" + strings.Repeat("x", 8193) + "')", "!'a'.matches('" + strings.Repeat("x", 8192) + "')"},
 		{"a pattern that is too large, to replace", "regex.replace('a', long, '') == ''", "regex.replace('a', 'b', '') == 'a'"},
-		{"a pattern that finds much, replaced by what is large", "regex.replace(long, '.', long) == ''", "regex.replace('a', '.', 'b') == 'b'"},
+		{"a pattern that finds much, replaced by a large text", "regex.replace(long, '.', long) == ''", "regex.replace('a', '.', 'b') == 'b'"},
 		{"a pattern that is too large, to find", "'a'.find(long) == ''", "'a'.find('b') == ''"},
 	}
 	env := newEnv(t)
@@ -268,14 +268,14 @@ func TestMeterStops(t *testing.T) {
 		{"more than there is", "long == long", 100, errSpent},
 		{"less than there is", "x.text == x.text", 100, nil},
 		{"what a function made is more than there is", "'%s'.format([long]).size() > 0", 3000, errSpent},
-		{"what it made is less", "'%s'.format([long]).size() > 0", 5000, nil},
+		{"its output is less", "'%s'.format([long]).size() > 0", 5000, nil},
 		{"the first of two lists is large, and none of its items are compared", "sets.contains(more, [])", cost.MaxCost, errSpent},
 		{"as large as may be", "sets.contains(million, [])", cost.MaxCost, nil},
 		{"a list that weighs more than may be", "moreTexts == 1", cost.MaxCost, errSpent},
 		{"as much as may be", "texts == 1", cost.MaxCost, nil},
 		{"a map that weighs more than may be", "moreMembers == 1", cost.MaxCost, errSpent},
 		{"as much as may be", "members == 1", cost.MaxCost, nil},
-		{"an object whose last name comes up to the bound, and has a value", "moreNamed == 1", cost.MaxCost, errSpent},
+		{"an object with a last name that reaches the bound, and has a value", "moreNamed == 1", cost.MaxCost, errSpent},
 		{"an object that is a name short of it", "named == 1", cost.MaxCost, nil},
 		{"a list that has another in it many times, and that one a third", "cel.bind(a, list.map(i, 1), cel.bind(b, list.map(i, a), cel.bind(c, list.map(i, b), cel.bind(d, list.map(i, c), d == d))))", cost.MaxCost, errSpent},
 		{"a map that has another in it twice, and that one a third, and so on", "cel.bind(a, x, " + strings.Repeat("cel.bind(a, {1: a, 2: a}, ", 40) + "a == a" + strings.Repeat(")", 41), cost.MaxCost, errSpent},
@@ -295,7 +295,7 @@ func TestWithoutAMeter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for reason, given := range map[string]any{"none": nil, "what is no meter": "x"} {
+	for reason, given := range map[string]any{"none": nil, "a text": "x"} {
 		if value, _, err := program.Eval(map[string]any{"long": strings.Repeat("x", 32_000), meterName: given}); value != types.True || err != nil {
 			t.Errorf("%s: %v, %v", reason, value, err)
 		}

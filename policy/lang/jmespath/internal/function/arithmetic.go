@@ -75,6 +75,32 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
+// NumberIn returns the number that a text writes; null for none, as for "NaN" and "Inf".
+func NumberIn(text string) any {
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || !IsJSON(number) {
+		return nil
+	}
+	return number
+}
+
+// IsJSON reports whether a value is no floating-point number that JSON does not have.
+func IsJSON(value any) bool {
+	number, ok := value.(float64)
+	return !ok || !math.IsNaN(number) && !math.IsInf(number, 0)
+}
+
+// toNumber returns null for everything that is no number.
+func toNumber(a Arguments) (any, error) {
+	switch v := a[0].(type) {
+	case float64:
+		return v, nil
+	case string:
+		return NumberIn(v), nil
+	}
+	return nil, nil
+}
+
 func parsePair(a Arguments) (x, y operand, err error) {
 	x, err = parseOperand(a[0])
 	if err != nil {
@@ -162,7 +188,7 @@ func plus(x, y operand, sign float64) (operand, error) {
 	return x, err
 }
 
-// sum refuses a list of nothing, as Kyverno does: a limit must not hold for what is not there.
+// sum refuses an empty list, as Kyverno does: an empty sum would satisfy every limit.
 func sum(a Arguments) (any, error) {
 	list := a.List(0)
 	if len(list) == 0 {

@@ -9,11 +9,12 @@ import (
 	"strconv"
 )
 
-// labelMatch reports whether every label of the first is in the second.
+// labelMatch reports whether every label of the first is in the second, with a value of the same
+// kind.
 func labelMatch(a Arguments) (any, error) {
 	for key, want := range a.Object(0) {
 		got, ok := a.Object(1)[key]
-		if !ok || Text(got) != Text(want) {
+		if !ok || KindOf(got) != KindOf(want) || Text(got) != Text(want) {
 			return false, nil
 		}
 	}

@@ -1,21 +1,16 @@
 package function
 
 import (
-	"crypto/ecdsa"
 	"crypto/md5"
-	"crypto/rsa"
 	"crypto/sha1"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
-	"fmt"
-	"math/big"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy/internal/certificate"
 )
 
 func base64Decode(a Arguments) (any, error) {
@@ -64,61 +59,10 @@ func sumMD5(a Arguments) (any, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// rsaKey and ecKey write big numbers as strings, for JSON has no integers of
-// their size.
-type rsaKey struct {
-	N string
-	E int
-}
-
-type ecKey struct{ Curve, X, Y string }
-
-func readable(key any) any {
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		return rsaKey{N: k.N.String(), E: k.E}
-	case *ecdsa.PublicKey:
-		point, err := k.Bytes() // 4, X, Y
-		if err != nil || len(point)%2 == 0 {
-			return nil
-		}
-		half := (len(point) - 1) / 2
-		x, y := new(big.Int).SetBytes(point[1:1+half]), new(big.Int).SetBytes(point[1+half:])
-		return ecKey{Curve: k.Curve.Params().Name, X: x.String(), Y: y.String()}
-	}
-	return key
-}
-
-// x509Decode turns a PEM certificate or certificate request into an object
-// with the field names of crypto/x509.
 func x509Decode(a Arguments) (any, error) {
-	block, _ := pem.Decode([]byte(a.Text(0)))
-	if block == nil {
-		return nil, errors.New("the text holds no PEM block")
-	}
-	var decoded any
-	switch block.Type {
-	case "CERTIFICATE":
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		certificate.PublicKey = readable(certificate.PublicKey)
-		decoded = certificate
-	case "CERTIFICATE REQUEST":
-		request, err := x509.ParseCertificateRequest(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		request.PublicKey = readable(request.PublicKey)
-		decoded = request
-	default:
-		return nil, fmt.Errorf("the PEM block is a %q: want CERTIFICATE or CERTIFICATE REQUEST", Shorten(block.Type))
-	}
-	text, err := json.Marshal(decoded)
+	decoded, err := certificate.Decode(a.Text(0))
 	if err != nil {
 		return nil, err
 	}
-	var object map[string]any
-	return object, json.Unmarshal(text, &object)
+	return decoded, nil
 }

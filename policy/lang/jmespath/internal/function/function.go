@@ -18,7 +18,7 @@ type Function struct {
 	Cost func(a Arguments) (int, error)
 	// Variadic functions accept the last argument one or more times.
 	Variadic bool
-	// Shallow functions do not read nested values of their arguments beyond those that price
+	// Shallow functions do not read nested values of their arguments beyond those that Cost
 	// counts.
 	Shallow bool
 	// Native functions are called by the library itself.
@@ -151,12 +151,14 @@ func (l Library) dataFunctions() map[string]Function {
 	}
 }
 
-// replacements replace builtins, to keep order (keys, values) or a bound (join, to_string).
+// replacements replace builtins, to keep order (keys, values), a bound (join, to_string) or the
+// numbers of JSON (to_number).
 func replacements() map[string]Function {
 	return map[string]Function{
 		"keys":      {Arguments: []Kind{Object}, Call: keys, Shallow: true},
 		"values":    {Arguments: []Kind{Object}, Call: Values, Shallow: true},
 		"join":      {Arguments: []Kind{String, Array}, Call: join},
 		"to_string": {Arguments: []Kind{Anything}, Call: toString},
+		"to_number": {Arguments: []Kind{Anything}, Call: toNumber, Shallow: true},
 	}
 }

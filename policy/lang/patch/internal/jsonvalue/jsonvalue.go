@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
@@ -46,39 +47,42 @@ func KindOf(value any) string {
 	return "a number"
 }
 
-// Allowance is the remaining output of a patch, in bytes.
-type Allowance int
+// Budget is the remaining output of a patch, in bytes.
+type Budget int
 
-// Spend takes bytes from the allowance.
-func (a *Allowance) Spend(bytes int) error {
-	*a -= Allowance(bytes)
-	if *a < 0 {
+// Spend takes bytes from the budget.
+func (b *Budget) Spend(bytes int) error {
+	*b -= Budget(bytes)
+	if *b < 0 {
 		return fmt.Errorf("the patch's output %w of %d bytes", ErrTooLarge, MaxAdded)
 	}
 	return nil
 }
 
-// Charge takes a value that is written at a depth from the allowance.
-func (a *Allowance) Charge(value any, depth int) error {
+// Charge takes a value that is written at a depth from the budget. A number that is not exact is an
+// error, too.
+func (b *Budget) Charge(value any, depth int) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("nesting %w of %d", ErrTooLarge, MaxDepth)
 	}
-	if err := a.Spend(Cost); err != nil {
+	if err := b.Spend(Cost); err != nil {
 		return err
 	}
 	switch v := value.(type) {
 	case string:
-		return a.Spend(len(v))
+		return b.Spend(len(v))
+	case float64:
+		return integer.Exact(value)
 	case []any:
 		for _, item := range v {
-			if err := a.Charge(item, depth+1); err != nil {
+			if err := b.Charge(item, depth+1); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for key, item := range v {
-			*a -= Allowance(len(key))
-			if err := a.Charge(item, depth+1); err != nil {
+			*b -= Budget(len(key))
+			if err := b.Charge(item, depth+1); err != nil {
 				return err
 			}
 		}

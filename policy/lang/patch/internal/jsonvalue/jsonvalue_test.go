@@ -77,7 +77,7 @@ func TestAllowance(t *testing.T) {
 		{deep, 0, true, "deep"},
 		{deep, 1, false, "too deep where it is written"},
 	} {
-		left := jsonvalue.Allowance(jsonvalue.MaxAdded)
+		left := jsonvalue.Budget(jsonvalue.MaxAdded)
 		if err := left.Charge(c.value, c.depth); c.fits != (err == nil) || err != nil && !errors.Is(err, jsonvalue.ErrTooLarge) {
 			t.Errorf("%s: %v", c.reason, err)
 		}

@@ -42,7 +42,7 @@ func TestSchemaIsKubernetes(t *testing.T) {
 	}
 }
 
-// isServed leaves out what is never an object of its own.
+// isServed leaves out kinds that are never an object of their own.
 func isServed(group, kind string) bool {
 	switch group {
 	case "authentication.k8s.io", "authorization.k8s.io":

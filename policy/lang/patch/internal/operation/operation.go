@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/jsonvalue"
 )
 
@@ -92,7 +93,7 @@ func position(token string, size int, adds bool) (int, error) {
 
 // Run applies steps one after the other, as long as they may write, and returns the pointer
 // of the one that fails. An object that they do not change comes back as the same map.
-func Run(steps []Step, object map[string]any, left *jsonvalue.Allowance) (result map[string]any, at string, err error) {
+func Run(steps []Step, object map[string]any, left *jsonvalue.Budget) (result map[string]any, at string, err error) {
 	var whole any = object
 	for _, s := range steps {
 		whole, err = s.apply(whole, left)
@@ -106,7 +107,7 @@ func Run(steps []Step, object map[string]any, left *jsonvalue.Allowance) (result
 	return whole.(map[string]any), "", nil
 }
 
-func (s Step) apply(whole any, left *jsonvalue.Allowance) (any, error) {
+func (s Step) apply(whole any, left *jsonvalue.Budget) (any, error) {
 	switch s.Op {
 	case "add":
 		return s.add(whole, s.Value, left)
@@ -133,14 +134,14 @@ func (s Step) apply(whole any, left *jsonvalue.Allowance) (any, error) {
 	return whole, s.test(whole)
 }
 
-func (s Step) add(whole, value any, left *jsonvalue.Allowance) (any, error) {
+func (s Step) add(whole, value any, left *jsonvalue.Budget) (any, error) {
 	if err := left.Charge(value, len(s.Path)); err != nil {
 		return nil, err
 	}
 	return edit(whole, s.Path, change{what: "add", value: value})
 }
 
-func (s Step) move(whole any, left *jsonvalue.Allowance) (any, error) {
+func (s Step) move(whole any, left *jsonvalue.Budget) (any, error) {
 	if len(s.Path) > len(s.From) && slices.Equal(s.Path[:len(s.From)], s.From) {
 		return nil, fmt.Errorf("%s cannot be moved into itself", Pointer(s.From))
 	}
@@ -164,7 +165,7 @@ func (s Step) test(whole any) error {
 	if !jsonvalue.Equal(found, s.Value) {
 		return fmt.Errorf("%w: want %s, found %s", ErrTestFailed, jsonvalue.Show(s.Value), jsonvalue.Show(found))
 	}
-	return nil
+	return integer.Exact(found)
 }
 
 func find(value any, path []string) (any, error) {
@@ -267,7 +268,10 @@ func editList(list []any, token string, rest []string, c change) (any, error) {
 	if len(rest) == 0 {
 		return c.list(slices.Clone(list), token)
 	}
-	index, err := position(token, len(list), c.makes())
+	// Only the last index of a path adds an element after the last one as -1: before it, -1 is the
+	// last element of a list that exists.
+	adds := c.makes() && (list == nil || token == "-" || !strings.HasPrefix(token, "-"))
+	index, err := position(token, len(list), adds)
 	if err != nil {
 		return nil, err
 	}

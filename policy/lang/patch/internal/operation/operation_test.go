@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/operation"
 )
 
-// room is all that a patch may write.
-func room() *jsonvalue.Allowance {
-	all := jsonvalue.Allowance(jsonvalue.MaxAdded)
+// budget is all that a patch may write.
+func budget() *jsonvalue.Budget {
+	all := jsonvalue.Budget(jsonvalue.MaxAdded)
 	return &all
 }
 
@@ -59,7 +59,7 @@ func TestBounds(t *testing.T) {
 		}
 		for _, op := range []string{"add", "replace", "copy", "move"} {
 			step := operation.Step{Op: op, Path: []string{"a"}, From: []string{"from"}, Value: value}
-			_, _, err := operation.Run([]operation.Step{step}, map[string]any{"a": 1.0, "from": value}, room())
+			_, _, err := operation.Run([]operation.Step{step}, map[string]any{"a": 1.0, "from": value}, budget())
 			if fits != (err == nil) || err != nil && !errors.Is(err, jsonvalue.ErrTooLarge) {
 				t.Errorf("%s of %d lists in one another: %v", op, depth, err)
 			}
@@ -113,7 +113,7 @@ func FuzzTokens(f *testing.F) {
 
 func Example() {
 	object := map[string]any{"spec": map[string]any{}}
-	changed, _, err := operation.Run([]operation.Step{{Op: "add", Path: []string{"spec", "hosts", "-"}, Value: "a"}}, object, room())
+	changed, _, err := operation.Run([]operation.Step{{Op: "add", Path: []string{"spec", "hosts", "-"}, Value: "a"}}, object, budget())
 	fmt.Println(changed, object, err)
 	// Output: map[spec:map[hosts:[a]]] map[spec:map[]] <nil>
 }

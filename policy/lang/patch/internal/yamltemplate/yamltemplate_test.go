@@ -22,7 +22,7 @@ func engine(tb testing.TB) *jmespath.Engine {
 	return engine
 }
 
-// evaluate reads a text and fills in variables. What is refused when it is read is a
+// evaluate reads a text and fills in variables. A text that is refused when it is read is a
 // CompileError.
 func evaluate(t *testing.T, text string) (any, error) {
 	t.Helper()
@@ -104,7 +104,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestParts has what the parts of a document are read as, and what they are not.
+// TestParts covers the types that the parts of a document are read as.
 func TestParts(t *testing.T) {
 	document, err := yamltemplate.Read(engine(t), "[plain, '{{a}}', [], {}]")
 	if err != nil {

@@ -1,0 +1,182 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
+)
+
+// maxAttempts bounds the immediate attempts for a target that changes concurrently.
+const maxAttempts = 3
+
+// alteration changes the targets of a mutate-existing rule for the trigger.
+type alteration struct {
+	*evaluation
+	rule *set.AlterResult
+}
+
+// alter applies the alterations of the trigger to their targets.
+func (e *evaluation) alter(ctx context.Context, set *set.Set) {
+	if e.work.cause&(came|changed|listed) == 0 {
+		return
+	}
+	s := e.subject(ctx, e.operations()[0])
+	if e.work.cause&(came|changed) == 0 && !e.isNew() {
+		s.Operation = opUpdate
+	}
+	results := set.Alterations(ctx, &s, e.finder())
+	for i := range results {
+		r := &results[i]
+		alteration := alteration{e, r}
+		id := ruleID{r.Policy.ID(), r.Rule}
+		about := Work{Policy: id.policy, Rule: id.rule}
+		switch {
+		case !alteration.calls() || r.Skip != "" || r.SkipGenerated && e.depth > 0:
+		case r.NeedsRequester && e.unknown != nil:
+			about.Err, about.Final = e.noRequester(), true
+			e.failed(about)
+		case r.Ruling.Result != policy.Pass:
+			about.Err = why(r.Ruling)
+			e.failed(about)
+		default:
+			for _, by := range r.Selections {
+				if err := alteration.alterAll(ctx, by); err != nil {
+					about.Err = err
+					e.failed(about)
+				}
+			}
+		}
+	}
+}
+
+// isNew reports whether an existing trigger was created after the recorded progress.
+func (e *evaluation) isNew() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !madeAt(e.object).Before(e.progress.Until.Truncate(time.Second))
+}
+
+// calls reports whether the event of the trigger requires an alteration.
+func (a alteration) calls() bool {
+	switch {
+	case a.work.cause&(came|changed) != 0:
+		return true
+	case a.rule.OnPolicyChange && a.work.rules[ruleID{a.rule.Policy.ID(), a.rule.Rule}]:
+		return true
+	}
+	return a.happened(a.rule.Policy, a.rule.Rule)
+}
+
+// alterAll changes the objects that a selection matches.
+func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
+	kind, err := a.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
+	if err != nil {
+		return fmt.Errorf("find %s %s: %w", by.APIVersion, by.Kind, err)
+	}
+	if !kind.Namespaced && by.Namespace != "" {
+		return fmt.Errorf("targets of kind %s are in no namespace, and the rule names one", by.Kind)
+	}
+	id, count := ruleID{a.rule.Policy.ID(), a.rule.Rule}, 0
+	do := func(target map[string]any) error {
+		if !chosen(by, target) {
+			return nil
+		}
+		count++
+		if count > maxTargets {
+			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
+		}
+		at := keyOf(identity(target))
+		altered, err := a.alterOne(ctx, by, kind, target)
+		switch {
+		case err != nil: // continue with the others
+			a.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
+		case altered:
+			a.did(id, Altered, at)
+		}
+		return ctx.Err()
+	}
+	namespace := by.Namespace
+	if wildcard.Contains(namespace) {
+		namespace = ""
+	}
+	if by.Name != "" && !wildcard.Contains(by.Name) && (namespace != "" || !kind.Namespaced) {
+		target, err := a.options.Cluster.Get(ctx, kind, namespace, by.Name)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the target: %w", err)
+		}
+		return do(target)
+	}
+	if err := a.options.Cluster.Each(ctx, kind, namespace, by.Query, do); err != nil {
+		return fmt.Errorf("list the targets: %w", err)
+	}
+	return nil
+}
+
+// chosen reports whether a selection matches an object.
+func chosen(by policy.Selection, target map[string]any) bool {
+	metadata := metadataOf(target)
+	if by.Name != "" && !wildcard.Match(by.Name, textOf(metadata, "name")) ||
+		by.Namespace != "" && !wildcard.Match(by.Namespace, textOf(metadata, "namespace")) || leaving(target) {
+		return false
+	}
+	if by.Labels == nil {
+		return true
+	}
+	written, _ := metadata["labels"].(map[string]any)
+	labels := make(map[string]string, len(written))
+	for name := range written {
+		labels[name] = textOf(written, name)
+	}
+	return by.Labels.Matches(labels)
+}
+
+// alterOne changes one object, and reports whether there was a change.
+func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		mutated := a.rule.Alter(ctx, by, target)
+		switch {
+		case mutated.Result == policy.Indeterminate:
+			return false, why(policy.Ruling{Reasons: mutated.Reasons})
+		case mutated.Result != policy.Pass || mutated.Object == nil:
+			return false, nil
+		}
+		operations := patch.Diff(target, mutated.Object)
+		if len(operations) == 0 {
+			return false, nil
+		}
+		t := identity(target)
+		if err := a.limiter.allow(keyOf(t)); err != nil {
+			return false, err
+		}
+		// The API server rejects the patch if the object has another resourceVersion.
+		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
+		err := a.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return false, nil
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, ErrConflict) || attempt == maxAttempts:
+			return false, fmt.Errorf("change the target: %w", err)
+		}
+		target, err = a.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
+		if err != nil {
+			if errors.Is(err, ErrNotFound) {
+				return false, nil
+			}
+			return false, fmt.Errorf("read the target again: %w", err)
+		}
+		if !chosen(by, target) {
+			return false, nil
+		}
+	}
+}

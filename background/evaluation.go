@@ -1,0 +1,276 @@
+package background
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/set"
+)
+
+// evaluation is one evaluation of a trigger.
+type evaluation struct {
+	*Controller
+	at   key
+	work work
+
+	// again: a part must be retried; pause is when, zero for increasing pauses.
+	again bool
+	pause time.Duration
+
+	object map[string]any
+	self   record.Trigger
+	// depth is the length of the chain of generated objects that led to the trigger.
+	depth int
+	// user created the trigger; unknown is the reason why the user is not known.
+	user    policy.User
+	unknown error
+}
+
+// reconcile applies the rules for the trigger.
+func (e *evaluation) reconcile(ctx context.Context) {
+	set := e.current()
+	if set == nil {
+		e.again = true
+		return
+	}
+	if e.excluded(e.at) {
+		return
+	}
+	there, err := e.read(ctx)
+	if err != nil {
+		e.failed(Work{Trigger: e.work.trigger, Err: err})
+		return
+	}
+	var results map[ruleID]*generated
+	var wanted map[key]bool
+	stays := there && !leaving(e.object)
+	if stays {
+		e.identify()
+		results = e.generate(ctx, set)
+		wanted = e.bringAbout(ctx, results)
+	}
+	for _, k := range e.there.of(e.at) {
+		switch {
+		case wanted[k.at]:
+		case !there || k.origin.Trigger.UID != e.self.UID: // another object with that name
+			e.inherit(ctx, set, k)
+		case stays:
+			e.retire(ctx, set, results, k)
+		}
+	}
+	if stays {
+		e.alter(ctx, set)
+	}
+}
+
+// read reads the trigger, unless the work contains it. It reports whether it exists.
+func (e *evaluation) read(ctx context.Context) (bool, error) {
+	e.object = e.work.object
+	if e.object == nil {
+		kind, err := e.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: e.work.trigger.APIVersion, Kind: e.work.trigger.Kind})
+		if err != nil {
+			return false, fmt.Errorf("read the trigger: %w", err)
+		}
+		e.object, err = e.options.Cluster.Get(ctx, kind, e.at.namespace, e.at.name)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read the trigger: %w", err)
+		}
+	}
+	e.self = identity(e.object)
+	return true, nil
+}
+
+// identify reads the records in the trigger.
+func (e *evaluation) identify() {
+	e.user, e.unknown = e.options.Records.ReadRequester(e.object)
+	if own, err := e.options.Records.ReadOrigin(e.object); err == nil {
+		e.depth = own.Depth
+	}
+}
+
+// failed reports failed work, and schedules a retry unless the error is final.
+func (e *evaluation) failed(w Work) {
+	if w.Trigger.Name == "" {
+		w.Trigger = e.self
+	}
+	if busy, is := errors.AsType[*busyError](w.Err); is {
+		e.pause = max(e.pause, busy.pause)
+	}
+	e.again = e.again || !w.Final
+	if e.work.tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
+		return // a concurrent change, which the next attempt will read
+	}
+	e.options.Observer.Worked(w)
+}
+
+// quietTries is the number of conflicts that are not reported.
+const quietTries = 3
+
+// did reports completed work.
+func (e *evaluation) did(id ruleID, action Action, at key) {
+	e.options.Observer.Worked(Work{Trigger: e.self, Policy: id.policy, Rule: id.rule, Action: action, Object: at.String()})
+}
+
+// generated is the result of a generate rule, and whether it may create a missing object.
+type generated struct {
+	set.GenerateResult
+	entitled bool
+}
+
+func (g *generated) id() ruleID { return ruleID{g.Policy.ID(), g.Rule} }
+
+// operations returns the operations under which rules may match the trigger: the actual one
+// first. The second counts only for existing objects.
+func (e *evaluation) operations() [2]string {
+	if e.work.cause&changed != 0 && e.work.cause&came == 0 {
+		return [2]string{opUpdate, opCreate}
+	}
+	return [2]string{opCreate, opUpdate}
+}
+
+// generate evaluates the generate rules for the trigger.
+func (e *evaluation) generate(ctx context.Context, set *set.Set) map[ruleID]*generated {
+	found := map[ruleID]*generated{}
+	operations := e.operations()
+	for i, operation := range operations {
+		if i > 0 && e.work.cause&(listed|restore) == 0 && !e.there.has(e.at) {
+			break // no objects that could be retained
+		}
+		s := e.subject(ctx, operation)
+		for _, r := range set.Generate(ctx, &s, e.finder()) {
+			one := &generated{GenerateResult: r}
+			one.entitled = e.entitled(one, operation, i == 0)
+			had := found[one.id()]
+			switch {
+			case had == nil || one.Skip == "" && had.Skip != "":
+				found[one.id()] = one
+			case one.Skip == "" && had.Skip == "":
+				had.entitled = had.entitled || one.entitled
+			}
+		}
+	}
+	return found
+}
+
+// entitled reports whether a missing object must be created. The rule matches the trigger under
+// an operation, which, if it is the first, is the actual one.
+func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
+	terms, cause := g.Terms, e.work.cause
+	if first && cause&(came|changed) != 0 {
+		return true
+	}
+	if cause&restore != 0 && terms.Synchronize && e.work.rules[g.id()] {
+		return true
+	}
+	switch {
+	case cause&listed == 0:
+		return false
+	case terms.Existing && (terms.Synchronize || e.arrived(g)):
+		return true
+	case terms.Synchronize && !g.Policy.Created.IsZero() && !madeAt(e.object).Before(g.Policy.Created.Truncate(time.Second)):
+		return true // the object must exist, whatever the event
+	case operation == opCreate:
+		return !madeAt(e.object).Before(e.due(g.Policy, g.Rule))
+	}
+	return e.happened(g.Policy, g.Rule)
+}
+
+// arrived reports whether the rule was added or changed, so that existing triggers are evaluated
+// for the first time. A rule that existed before this replica led was the previous leader's task,
+// unless the leader did not get to it.
+func (e *evaluation) arrived(g *generated) bool {
+	if !e.work.rules[g.id()] {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	created := g.Policy.Created
+	return created.IsZero() || !e.rules[g.id()].since.IsZero() || !created.Before(e.progress.Until)
+}
+
+// happened reports whether the trigger was created or changed since the rule's due time.
+func (e *evaluation) happened(p *policy.Policy, name string) bool {
+	return !changedAt(e.object).Before(e.due(p, name))
+}
+
+// subject is the trigger in the form that rules evaluate.
+func (e *evaluation) subject(ctx context.Context, operation string) policy.Subject {
+	s := subjectOf(e.object, operation)
+	s.User, s.Time = e.user, e.options.Now()
+	if s.Namespace != "" && s.Kind != "Namespace" {
+		if labels, err := e.options.Namespaces.Labels(ctx, s.Namespace); err == nil {
+			s.NamespaceLabels, s.NamespaceKnown = labels, true
+		}
+	}
+	return s
+}
+
+// finder finds the trigger's images.
+func (e *evaluation) finder() policy.Finder {
+	if e.options.Images == nil {
+		return nil
+	}
+	return e.options.Images.Finder(e.object)
+}
+
+// bringAbout creates and updates the objects that the rules require. It returns their keys,
+// whether the write succeeded or not.
+func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generated) map[key]bool {
+	wanted := map[key]bool{}
+	for id, r := range results {
+		about := Work{Policy: id.policy, Rule: id.rule}
+		switch {
+		case r.Skip != "", r.Terms.SkipGenerated && e.depth > 0:
+			continue
+		case r.NeedsRequester && e.unknown != nil:
+			// Without the requester the rule itself is indeterminate where it reads them.
+			if (len(r.Objects) > 0 || r.Ruling.Result != policy.Pass) && r.entitled {
+				about.Err, about.Final = e.noRequester(), true
+				e.failed(about)
+			}
+			continue
+		case r.Ruling.Result != policy.Pass:
+			about.Err = why(r.Ruling)
+			e.failed(about)
+			continue
+		case e.depth >= maxDepth:
+			if len(r.Objects) > 0 && r.entitled {
+				about.Err, about.Final = fmt.Errorf("the trigger was itself generated, as the last of %d in a row: a rule must not generate its own triggers",
+					e.depth), true
+				e.failed(about)
+			}
+			continue
+		}
+		for _, object := range r.Objects {
+			at, err := downstream{e, r}.ensure(ctx, object)
+			wanted[at] = true
+			if err != nil {
+				about.Object, about.Err = at.String(), err
+				e.failed(about)
+			}
+		}
+	}
+	return wanted
+}
+
+// why joins the reasons of a rule that could not be evaluated into one error.
+func why(r policy.Ruling) error {
+	if len(r.Reasons) == 0 {
+		return errors.New("the rule could not be evaluated")
+	}
+	return fmt.Errorf("the rule could not be evaluated: %s", r.Reasons[0].Message)
+}
+
+// noRequester returns the error of a rule that reads the requester, where the requester is not
+// known.
+func (e *evaluation) noRequester() error {
+	return fmt.Errorf("the rule reads the requester of the trigger, which is not recorded: %w; "+
+		"the gateway records it when an object is created while the rule is in force", e.unknown)
+}

@@ -1,0 +1,84 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// distance is the number of wrong letters in a name that still gets a suggestion.
+func distance(name string) int { return min(2, len(name)/3) }
+
+// NoArguments refuses arguments. To a command with subcommands they are unknown commands.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if !cmd.HasSubCommands() {
+		return fmt.Errorf("%s takes no arguments, found %q", cmd.CommandPath(), args[0])
+	}
+	cmd.SuggestionsMinimumDistance = distance(args[0])
+	return fmt.Errorf("unknown command %q%s; see: %s --help", args[0], didYouMean(cmd.SuggestionsFor(args[0]), ""), cmd.CommandPath())
+}
+
+// Arguments requires at least one argument, and at most so many; 0 means any number. Name is
+// the argument with its article.
+func Arguments(name string, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("name %s: %s", name, cmd.UseLine())
+		case most > 0 && len(args) > most:
+			return fmt.Errorf("%s takes %d argument, found %d: %s", cmd.CommandPath(), most, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// didYouMean is the part of an error that suggests names.
+func didYouMean(names []string, prefix string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return ": did you mean " + prefix + strings.Join(names, " or "+prefix) + "?"
+}
+
+// flagError suggests a flag in place of an unknown one.
+func flagError(cmd *cobra.Command, err error) error {
+	suggestion := ""
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
+		// cobra compares names of commands only.
+		flags := &cobra.Command{SuggestionsMinimumDistance: distance(unknown.GetSpecifiedName())}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		})
+		suggestion = didYouMean(flags.SuggestionsFor(unknown.GetSpecifiedName()), "--")
+	}
+	return fmt.Errorf("%w%s; see: %s --help", err, suggestion, cmd.CommandPath())
+}
+
+// AdaptErrors changes the errors of a command with subcommands, and adds cobra's own subcommands
+// help and completion, which accept every argument otherwise.
+func AdaptErrors(root *cobra.Command) {
+	root.SetFlagErrorFunc(flagError)
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			cmd.Args = NoArguments
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		case "help":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				found, rest, err := cmd.Root().Find(args)
+				if err != nil {
+					return err
+				}
+				return NoArguments(found, rest)
+			}
+		}
+	}
+}
