@@ -126,7 +126,7 @@ func fragments() map[string]string {
 		"excludedNamespaces":    names,
 		// They become names of volumes.
 		"policies.configMaps":                      `{"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 54}}`,
-		"policies.exceptionNamespaces":             names,
+		"policies.exceptionNamespaces":             `{"type": "array", "items": {"type": "string", "pattern": "^([*]|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "maxLength": 63}}`,
 		"configuration":                            configurationSchema(),
 		"pullSecrets.namespaces":                   names,
 		"serviceAccount.name":                      name,

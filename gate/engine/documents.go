@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -32,14 +32,14 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 	var objects []workload.Object
 	total := 0
 	for _, name := range names {
-		text, err := readUpTo(name, maxDocumentBytes-total+1)
+		text, err := limit.ReadRegular(name, int64(maxDocumentBytes-total), name)
+		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
+			return nil, fmt.Errorf("%s: the files exceed the bound of %d bytes", name, maxDocumentBytes)
+		}
 		if err != nil {
 			return nil, err
 		}
 		total += len(text)
-		if total > maxDocumentBytes {
-			return nil, fmt.Errorf("the files exceed the bound of %d bytes", maxDocumentBytes)
-		}
 		found, err := workload.Read(bytes.NewReader(text), name)
 		if err != nil {
 			return nil, err
@@ -47,16 +47,6 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 		objects = append(objects, found...)
 	}
 	return objects, nil
-}
-
-// readUpTo reads a bounded number of bytes of a file, which may be an endless pipe or device.
-func readUpTo(name string, most int) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return io.ReadAll(io.LimitReader(file, int64(most)))
 }
 
 // documentNames returns the files, each once, in order.

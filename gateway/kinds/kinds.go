@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -98,18 +99,27 @@ func Validated() []schema.GroupResource {
 
 // IsLeftAlone reports whether a document that the catalog does not recognise may be ignored: it is
 // of another group, of a kind that is not implemented, or of one that is read elsewhere. Any other
-// document of the groups of policies has a wrong kind or version, and would protect nothing.
+// document of the groups of policies, or of a misspelt one, has a wrong kind or version, and would
+// protect nothing.
 func IsLeftAlone(apiVersion, kind string) bool {
 	group, _, _ := strings.Cut(strings.ToLower(apiVersion), "/")
 	switch {
 	case !policy.IsDocument(group):
-		return true
+		return spelling.Nearest(group, []string{KyvernoGroup, CELGroup, SigstoreGroup, OwnGroup}) == ""
 	case group == KyvernoGroup && kind == "GlobalContextEntry", group == OwnGroup && (kind == "RegistryMirror" || kind == "Configuration"):
 		return true
 	}
 	return slices.ContainsFunc(Policies(), func(k Kind) bool {
 		return k.Group == group && k.Name == kind && k.Status == NotImplemented
 	})
+}
+
+// IsUnread reports whether nothing reads a document of a folder that is no policy, so that it has no
+// effect, such as a ValidatingAdmissionPolicy, which an API server evaluates.
+func IsUnread(apiVersion, kind string) bool {
+	group, version, _ := strings.Cut(strings.ToLower(apiVersion), "/")
+	isCore := version == "" && slices.Contains([]string{"ConfigMap", "Secret", "Namespace"}, kind)
+	return !isCore && !policy.IsDocument(group)
 }
 
 // IsPolicy reports whether a document is for the consumer of policies.

@@ -139,6 +139,54 @@ func TestOfTwoMirrorsOneHolds(t *testing.T) {
 	}
 }
 
+// TestMisspeltMirrors: a file whose document loses its kind or name keeps its last valid version, as
+// one with an invalid field does. One that is deleted or renamed is another document.
+func TestMisspeltMirrors(t *testing.T) {
+	good := mirrorText("hub", "docker.io", "file.example/hub", "")
+	pairs := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: map, namespace: platform}\ndata: {docker.io: file.example/hub}\n"
+	replace := func(text string, pair ...string) string {
+		out := strings.NewReplacer(pair...).Replace(text)
+		if out == text {
+			t.Fatalf("%v is not in %s", pair, text)
+		}
+		return out
+	}
+	for _, row := range []struct {
+		reason, before, after, target string
+		fails                         bool
+	}{
+		{"an unknown kind", good, replace(good, "RegistryMirror", "RegistryMirrors"), "file.example", true},
+		{"a kind in small letters", good, replace(good, "RegistryMirror", "registryMirror"), "file.example", true},
+		{"an unknown version", good, replace(good, "v1alpha1", "v1alpha9"), "file.example", false},
+		{"no name", good, replace(good, "name", "nam"), "file.example", true},
+		{"an invalid name", good, replace(good, "hub", "Hub_"), "file.example", true},
+		{"an invalid field", good, replace(good, "sources", "sourcez"), "file.example", false},
+		{"pairs of an unknown kind", pairs, replace(pairs, "ConfigMap", "Configmap"), "file.example", true},
+		{"pairs without a name", pairs, replace(pairs, "name: map", "nam: map"), "file.example", true},
+		{"pairs without a registry", pairs, replace(pairs, "docker.io", "docker_io"), "file.example", false},
+		{"an invalid document more", good, good + "---\n" + replace(good, "RegistryMirror", "RegistryMirrors"), "file.example", false},
+		{"another name", good, replace(good, "name: hub", "name: other", "file.example", "other.example"), "other.example", false},
+		{"nothing", good, "# nothing\n", "", false},
+		{"a ConfigMap for others", good, good + "---\n" + replace(pairs, "docker.io", "color"), "file.example", false},
+	} {
+		b := newMirrorBench()
+		path := filepath.Join(t.TempDir(), "a.yaml")
+		files := &files{read: engine.ReadDocuments, paths: []string{path}, into: b.Mirrors}
+		for _, step := range []struct {
+			text, target string
+			fails        bool
+		}{{row.before, "file.example", false}, {row.after, row.target, row.fails}, {row.after, row.target, row.fails}, {"# nothing\n", "", false}} {
+			if err := os.WriteFile(path, []byte(step.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := files.load()
+			if got := strings.Join(b.Set().Registries(), " "); got != step.target || (err != nil) != step.fails {
+				t.Errorf("%s: the targets are %q, want %q: %v", row.reason, got, step.target, err)
+			}
+		}
+	}
+}
+
 // configMaps are looked up in tests.
 type configMaps map[string]any
 

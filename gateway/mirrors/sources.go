@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +61,8 @@ type files struct {
 	paths []string
 	read  func(paths []string) ([]workload.Object, error)
 	into  *Mirrors
-	last  string // the hash of their content
+	last  string          // the hash of their content
+	keys  map[string]bool // of its documents
 }
 
 // FollowFiles returns the component that follows files and folders of mirrors, and loads them once.
@@ -90,23 +93,34 @@ func (f *files) load() error {
 	}
 	h := sha256.New()
 	var documents []entry
-	twins := map[string]int{}
+	keys, twins := map[string]bool{}, map[string]int{}
+	var broken error
 	for _, object := range objects {
 		text, err := json.Marshal(object.Content())
 		if err != nil {
 			return fmt.Errorf("mirrors.files: %s: %w", object.Source(), err)
 		}
 		fmt.Fprintf(h, "%q %d\n%s\n", object.Source(), len(text), text)
-		if _, err := Compile(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
-			continue // a ConfigMap with another purpose
-		}
 		// By name and not by location: an invalid version keeps its own last valid one, wherever
 		// documents moved to.
 		name := object.Kind() + "/" + object.Namespace() + "/" + object.Name()
-		documents = append(documents, entry{
-			key: fmt.Sprintf("%s/%s#%06d", inFiles, name, twins[name]), source: object.Source(), text: text,
-		})
+		key := fmt.Sprintf("%s/%s#%06d", inFiles, name, twins[name])
+		_, problem := Compile(text, object.Source())
+		if errors.Is(problem, mirror.ErrNoMapping) && !f.keys[key] {
+			continue // a ConfigMap with another purpose
+		}
+		if problem != nil && !f.keys[key] && broken == nil {
+			broken = problem
+		}
+		documents = append(documents, entry{key: key, source: object.Source(), text: text})
+		keys[key] = true
 		twins[name]++
+	}
+	// An invalid document beside one that is gone may be that one, with its kind or name misspelt:
+	// then the last valid version must stay.
+	gone := func(key string) bool { return !keys[key] }
+	if broken != nil && slices.ContainsFunc(slices.Collect(maps.Keys(f.keys)), gone) {
+		return fmt.Errorf("mirrors.files: a document is gone, and another is invalid: %w", broken)
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if sum == f.last {
@@ -118,7 +132,7 @@ func (f *files) load() error {
 	if err := f.into.publish(inFiles); err != nil {
 		return err
 	}
-	f.last = sum
+	f.last, f.keys = sum, keys
 	return nil
 }
 

@@ -59,6 +59,12 @@ func TestUnreadPolicies(t *testing.T) {
 		"policy.sigstore.dev/v1 ClusterImagePolicy":                 "error",
 		"policy.sigstore.dev/v1beta1 TrustRoot":                     "error",
 		"quaymaster.dev/v1alpha1 ImageOverrides":                    "error",
+		"kyverno.oi/v1 ClusterPolicy":                               "error",
+		"kyvrno.io/v1 ClusterPolicy":                                "error",
+		"policy.kyverno.io/v1 ValidatingPolicy":                     "other",
+		"policies.kyverno.oi/v1 ValidatingPolicy":                   "error",
+		"policy.sigstor.dev/v1beta1 ClusterImagePolicy":             "error",
+		"quaymaster.io/v1alpha1 ImageOverride":                      "other",
 	} {
 		apiVersion, kind, _ := strings.Cut(head, " ")
 		path := filepath.Join(t.TempDir(), "a.yaml")

@@ -252,10 +252,16 @@ func (p *Policies) Changed(_ context.Context, upserts []document.Document, delet
 func (p *Policies) WatchFolders(paths []string, others func([]workload.Object) error) (gateway.Component, error) {
 	p.Await(fromFolders)
 	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: paths, Catalog: p.Catalog, Others: func(objects []workload.Object) error {
-		if err := leftAlone(objects); err != nil || others == nil {
+		if err := leftAlone(objects); err != nil {
 			return err
 		}
-		return others(objects)
+		if others != nil {
+			if err := others(objects); err != nil {
+				return err
+			}
+		}
+		p.warnUnread(objects)
+		return nil
 	}})
 	if err != nil {
 		return nil, err
@@ -279,6 +285,20 @@ func (p *Policies) WatchFolders(paths []string, others func([]workload.Object) e
 			}
 		})
 	}), nil
+}
+
+// warnUnread logs the kinds of the documents without an effect.
+func (p *Policies) warnUnread(objects []workload.Object) {
+	var unread []string
+	for _, o := range objects {
+		if head := o.APIVersion() + " " + o.Kind(); kinds.IsUnread(o.APIVersion(), o.Kind()) && !slices.Contains(unread, head) {
+			unread = append(unread, head)
+		}
+	}
+	if len(unread) > 0 {
+		slices.Sort(unread)
+		p.log.Warn("documents in policies.folders have no effect: this version reads no documents of their kinds", slog.Any("kinds", unread))
+	}
 }
 
 // leftAlone refuses documents that are meant as policies and that the catalog does not recognise.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 )
 
 // MaxKeyFile bounds a key's file, in bytes; RSA of 8192 bits has some 9,000.
@@ -44,6 +45,33 @@ func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 // ReadFile reads a file by ReadAll.
 func ReadFile(name string, most int64, what string) ([]byte, error) {
 	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return ReadAll(file, most, what)
+}
+
+// OpenRegular opens a regular file for reading, and nothing else: a pipe may block for ever, and a
+// device may have no end. Links are followed.
+func OpenRegular(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else opening a pipe awaits its writer
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: is no regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ReadRegular reads a regular file by ReadAll.
+func ReadRegular(name string, most int64, what string) ([]byte, error) {
+	file, err := OpenRegular(name)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -41,6 +42,24 @@ func TestReadAll(t *testing.T) {
 	}
 	if _, err := limit.ReadAll(strings.NewReader("a"), -1, "thing"); err == nil {
 		t.Error("a negative bound was accepted")
+	}
+}
+
+// TestReadRegular reads files and links to them, and neither waits for a pipe nor reads a device.
+func TestReadRegular(t *testing.T) {
+	folder := t.TempDir()
+	at := func(name string) string { return filepath.Join(folder, name) }
+	if err := errors.Join(os.WriteFile(at("file"), []byte("abc"), 0o600), os.Symlink("file", at("link")), syscall.Mkfifo(at("pipe"), 0o600), os.Symlink("/dev/zero", at("device"))); err != nil {
+		t.Fatal(err)
+	}
+	for name, problem := range map[string]string{"file": "", "link": "", "pipe": "no regular file", "device": "no regular file", ".": "no regular file", "none": "no such file"} {
+		got, err := limit.ReadRegular(at(name), 3, "thing")
+		if problem == "" && (err != nil || string(got) != "abc") || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := limit.ReadRegular(at("file"), 2, "thing"); err == nil || err.Error() != "thing is larger than 2 bytes" {
+		t.Errorf("above the bound: %v", err)
 	}
 }
 

@@ -109,7 +109,7 @@ type Options struct {
 	Dialects   []Dialect
 	Exceptions []Exceptions
 	// ExceptionNamespaces are where exceptions are accepted from; none accepts
-	// none.
+	// none, and "*" accepts every namespace.
 	ExceptionNamespaces []string
 	// Overrides may be nil: then an override is no document.
 	Overrides Overrides

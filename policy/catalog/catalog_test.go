@@ -126,6 +126,15 @@ func TestStates(t *testing.T) {
 	}
 }
 
+func TestAllExceptionNamespaces(t *testing.T) {
+	for _, text := range []string{exempting, strings.ReplaceAll(exempting, "namespace: exceptions", "namespace: tenant")} {
+		cat, _ := newCatalog(t, func(o *catalog.Options) { o.ExceptionNamespaces = []string{"*"} })
+		if snapshot := cat.Put(document("k", text)); len(snapshot.Set.Exceptions()) != 1 {
+			t.Errorf("not accepted: %+v", snapshot.Entries)
+		}
+	}
+}
+
 func TestNoExceptionNamespaces(t *testing.T) {
 	cat, _ := newCatalog(t, func(o *catalog.Options) { o.ExceptionNamespaces = nil })
 	if snapshot := cat.Put(document("k", exempting)); len(snapshot.Set.Exceptions()) != 0 || snapshot.Entries[0].State != catalog.NotOurs {

@@ -93,8 +93,9 @@ func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
 }
 
 func (c *Catalog) compileException(entry Entry, exceptions Exceptions, d Document, h head) Entry {
-	if !slices.Contains(c.options.ExceptionNamespaces, cmp.Or(h.Metadata.Namespace, "default")) {
-		return entry.notOurs("exceptions are not accepted from namespace " + cmp.Or(h.Metadata.Namespace, "default"))
+	accepted, namespace := c.options.ExceptionNamespaces, cmp.Or(h.Metadata.Namespace, "default")
+	if !slices.Contains(accepted, namespace) && !slices.Contains(accepted, "*") {
+		return entry.notOurs("exceptions are not accepted from namespace " + namespace)
 	}
 	made, err := recovered(exceptions.Compile, d)
 	if err != nil {

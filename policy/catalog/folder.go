@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -80,10 +81,7 @@ func NewFolder(o FolderOptions) (*Folder, error) {
 // Load reads the files and, if they changed, replaces the catalog's documents. Unreadable
 // files change nothing: the active policies stay.
 func (f *Folder) Load() (changed bool, err error) {
-	files, err := f.read()
-	if errors.Is(err, fs.ErrNotExist) {
-		files, err = f.read() // a file that went away after it was listed, as a ConfigMap's do when it changes
-	}
+	files, err := readAgain(f.read)
 	if err != nil || files.Hash == f.last {
 		return false, err
 	}
@@ -121,6 +119,16 @@ func (f *Folder) Watch(ctx context.Context, tell func(changed bool, err error)) 
 	}
 }
 
+// readAgain reads once more if a file went away after it was listed, as a ConfigMap's do when it
+// changes.
+func readAgain(read func() (Files, error)) (Files, error) {
+	files, err := read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return read()
+	}
+	return files, err
+}
+
 func (f *Folder) read() (Files, error) {
 	h := sha256.New()
 	total := 0
@@ -130,14 +138,14 @@ func (f *Folder) read() (Files, error) {
 		return Files{}, err
 	}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := limit.ReadRegular(name, int64(maxFolders-total), name)
+		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
+			err = fmt.Errorf("%s: the files exceed the bound of %d bytes", name, maxFolders)
+		}
 		if err != nil {
 			return Files{}, fmt.Errorf("policies: %w", err)
 		}
 		total += len(text)
-		if total > maxFolders {
-			return Files{}, fmt.Errorf("policies: the files exceed the bound of %d bytes", maxFolders)
-		}
 		fmt.Fprintf(h, "%q %d\n", name, len(text))
 		h.Write(text)
 		contents = append(contents, [2]string{name, string(text)})

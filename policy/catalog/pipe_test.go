@@ -1,39 +1,70 @@
 //go:build unix
 
-package catalog_test
+package catalog
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestFileThatGoesAway: all files are read again if one went away after the folder was listed, as
-// while a ConfigMap changes. A pipe listed before it gives the moment.
+// TestFileThatGoesAway: all files are read again, once, if one went away after the folder was listed.
 func TestFileThatGoesAway(t *testing.T) {
-	dir := t.TempDir()
-	lay(t, dir, map[string]string{"b.yaml": policyNamed("b"), "c.yaml": policyNamed("c")})
-	pipe := filepath.Join(dir, "a.yaml")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+	gone, other := fmt.Errorf("a.yaml: %w", fs.ErrNotExist), errors.New("unreadable")
+	for _, row := range []struct {
+		reason string
+		errs   []error
+		reads  int
+		want   error
+	}{
+		{"a file went away", []error{gone, nil}, 2, nil},
+		{"it is still listed", []error{gone, gone, nil}, 2, gone},
+		{"another failure", []error{other, nil}, 1, other},
+		{"none", []error{nil, other}, 1, nil},
+	} {
+		reads := 0
+		files, err := readAgain(func() (Files, error) {
+			reads++
+			return Files{Hash: fmt.Sprint(reads)}, row.errs[reads-1]
+		})
+		if reads != row.reads || !errors.Is(err, row.want) || files.Hash != fmt.Sprint(row.reads) {
+			t.Errorf("%s: %d reads, %v, %v", row.reason, reads, files, err)
+		}
+	}
+}
+
+// TestUnreadableFiles: what is no regular file is an error, and stops no later reload.
+func TestUnreadableFiles(t *testing.T) {
+	catalog, err := New(Options{Dialects: []Dialect{nil}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
-	go func() {
-		w, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for a reader
-		if err == nil {
-			err = errors.Join(os.Remove(pipe), os.Remove(filepath.Join(dir, "b.yaml")), w.Close())
-		}
-		done <- err
-	}()
-	names, err := loaded(t, dir, "")
-	if r, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil { // it was not read: release the writer
-		defer func() { _ = r.Close() }()
-		t.Error("the pipe was not read")
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.yaml")
+	follow, err := NewFolder(FolderOptions{Paths: []string{folder}, Catalog: catalog})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(err, <-done); err != nil || fmt.Sprint(names) != "[c]" {
-		t.Errorf("%v, %v", names, err)
+	for kind, lay := range map[string]func() error{
+		"a pipe":   func() error { return syscall.Mkfifo(path, 0o600) },
+		"a device": func() error { return os.Symlink("/dev/zero", path) },
+	} {
+		if err := lay(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := follow.Load(); err == nil || !strings.Contains(err.Error(), "a.yaml: is no regular file") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := follow.Load(); err != nil {
+			t.Errorf("after %s: %v", kind, err)
+		}
 	}
 }

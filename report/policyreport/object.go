@@ -50,7 +50,7 @@ const (
 	kindProperty      = "kind" // of a policy that is neither a ClusterPolicy nor a Policy
 	hashProperty      = "policyHash"
 	reasonProperty    = "reason"
-	exceptionProperty = "exception"
+	exceptionProperty = "exceptions"
 	containerProperty = "container"
 	imageProperty     = "image"
 	digestProperty    = "digest"

@@ -94,7 +94,7 @@ func (f *TokenFile) current() ([]holder, error) {
 }
 
 func readTokens(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := limit.OpenRegular(path)
 	if err != nil {
 		return nil, bare(err)
 	}
@@ -103,7 +103,7 @@ func readTokens(path string) ([]byte, error) {
 	if err != nil {
 		return nil, bare(err)
 	}
-	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o027 != 0 {
+	if mode := info.Mode(); mode.Perm()&0o027 != 0 {
 		return nil, fmt.Errorf("its mode is %s: only its owner and group may read it (use 0440, 0400 or 0600)", mode)
 	}
 	return limit.ReadAll(file, maxTokenFile, "the file")

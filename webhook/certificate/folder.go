@@ -88,11 +88,4 @@ func (f *Folder) Put(_ context.Context, entries map[string][]byte, version strin
 }
 
 // readFile reads a file of bounded size.
-func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // read only: no data can be lost
-	return limit.ReadAll(file, maxEntry, path)
-}
+func readFile(path string) ([]byte, error) { return limit.ReadRegular(path, maxEntry, path) }

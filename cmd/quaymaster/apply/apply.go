@@ -58,7 +58,7 @@ warning. If there are no others, nothing is evaluated and the exit status is 0.
 Exit status: 0 if every object would be admitted (failures and errors of policies
 under audit are reported and do not count), 1 if one would be denied, 3 if an
 enforced rule could not be evaluated, 2 for wrong use. --warn-exit-code replaces 0
-if there are warnings.`,
+if there are warnings, or failures or errors under audit.`,
 		Example: `  quaymaster apply policies/ -r deploy/
   kustomize build . | quaymaster apply policies/ -r - --mutated - > out.yaml
   quaymaster apply policies/ --cluster -n shop`,

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/report"
@@ -35,7 +34,7 @@ func (f *applyOutput) register(cmd *cobra.Command) {
 	flags.StringVar(&f.mutated, "mutated", "", "write the mutated objects to a `file`, or - for standard output")
 	flags.StringVar(&f.generated, "generated", "", "write the generated objects to a `file`, or - for standard output")
 	flags.BoolVar(&f.auditWarn, "audit-warn", false, "report failures under audit as warnings")
-	flags.IntVar(&f.warnExit, "warn-exit-code", 0, "exit `status` in place of 0 if there are warnings")
+	flags.IntVar(&f.warnExit, "warn-exit-code", 0, "exit `status` in place of 0 if there are warnings, or failures or errors under audit")
 	flags.BoolVar(&f.warnNoPass, "warn-no-pass", false, "warn if no rule passes any object")
 	flags.BoolVar(&f.detailed, "detailed-results", false, "show rules that do not apply, and messages of rules that passed")
 	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
@@ -319,33 +318,10 @@ func mutatedObject(before workload.Object, a *evaluation.Answer) (any, error) {
 	if !changed && reflect.DeepEqual(content, before.Content()) {
 		return json.RawMessage(before.JSON()), nil
 	}
-	if number, rounded := roundedIn(content); rounded {
-		return nil, fmt.Errorf("%s: the object is changed, and its integer near %.0f cannot be written exactly: write it as text, or leave the object out",
-			before, number)
+	if err := integer.Exact(content); err != nil {
+		return nil, fmt.Errorf("%s: the object is changed, and cannot be written: %w: write the integer as text, or leave the object out", before, err)
 	}
 	return content, nil
-}
-
-// roundedIn finds an integer in decoded JSON that may have been rounded.
-func roundedIn(value any) (float64, bool) {
-	switch v := value.(type) {
-	case float64:
-		size := math.Abs(v)
-		return v, v == math.Trunc(v) && size >= 1<<53 && size <= 1<<63
-	case []any:
-		for _, item := range v {
-			if number, found := roundedIn(item); found {
-				return number, true
-			}
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if number, found := roundedIn(v[name]); found {
-				return number, true
-			}
-		}
-	}
-	return 0, false
 }
 
 func writeObjects(t command.Terminal, flag, path string, objects []any) (err error) {
@@ -383,8 +359,14 @@ func (f *applyOutput) exit(report applyReport) error {
 		return command.Status(command.ExitDenied)
 	case failed:
 		return command.Status(command.ExitError)
-	case f.warnExit != 0 && (report.Summary[evaluation.Warn] > 0 || f.warnNoPass && report.Summary[evaluation.Pass] == 0):
+	case f.warnExit != 0 && (report.warns() || f.warnNoPass && report.Summary[evaluation.Pass] == 0):
 		return command.Status(f.warnExit)
 	}
 	return nil
+}
+
+// warns reports whether a rule has a warning, or failed or could not be evaluated: where no object
+// is denied, that was under audit.
+func (r *applyReport) warns() bool {
+	return r.Summary[evaluation.Warn]+r.Summary[evaluation.Fail]+r.Summary[evaluation.Error] > 0
 }

@@ -181,7 +181,8 @@ type Policies struct {
 
 // Exceptions is the set of accepted policy exceptions.
 type Exceptions struct {
-	// Namespaces with accepted PolicyExceptions. Default: none.
+	// Namespaces with accepted PolicyExceptions; "*" accepts those of all namespaces, so that every
+	// user with write access to PolicyExceptions exempts objects from policies. Default: none.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 

@@ -30,16 +30,18 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 		return ""
 	}
 	var names, nested []string
+	signers := make([][]ivp.Attestor, len(set.Entries))
 	for i, one := range set.Entries {
-		place := source.Index(at+".entries", i)
+		place, before := source.Index(at+".entries", i), len(b.ivp.Attestors)
 		if one.Attestor != nil {
 			if one.Keys != nil || one.Keyless != nil || one.Certificates != nil || len(one.Annotations) > 0 || one.Repository != "" || one.SignatureAlgorithm != "" {
 				b.Refuse(place, "has a nested attestor beside other fields", "write them into the nested entries")
 			}
 			nested = append(nested, b.set(*one.Attestor, attestation, place+".attestor", depth+1))
-			continue
+		} else {
+			names = append(names, b.member(one, place)...)
 		}
-		names = append(names, b.member(one, place)...)
+		signers[i] = b.ivp.Attestors[before:]
 	}
 	total := len(names) + len(nested)
 	least := total
@@ -53,11 +55,48 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 	if len(nested) == 0 {
 		return asked(attestation, names, least)
 	}
+	if least > 1 {
+		b.overlap(signers, least, at)
+	}
 	demands := nested
 	for _, name := range names {
 		demands = append(demands, asked(attestation, []string{name}, 1))
 	}
 	return "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(least)
+}
+
+// overlap refuses a signer that is in two of the entries, and notes that one may be: here each entry
+// counts, and this gateway counts different signers in Kyverno's rules.
+func (b *builder) overlap(entries [][]ivp.Attestor, least int, at string) {
+	for i, earlier := range entries {
+		for _, one := range earlier {
+			for _, other := range slices.Concat(entries[i+1:]...) {
+				switch isSame, isKnown := compare(one, other); {
+				case isSame:
+					b.Refuse(at, fmt.Sprintf("asks for %d different signers, and has one of them in several entries", least), "write the entries flat, or keep the rule as it is (this gateway takes it, too)")
+					return
+				case !isKnown:
+					b.Note("%s: a signer that satisfies several entries counts as several, as in Kyverno.", at)
+				}
+			}
+		}
+	}
+}
+
+// compare reports whether two attestors are one signer, and whether that is known from their text:
+// not where a key is elsewhere, or an identity is an expression.
+func compare(a, b ivp.Attestor) (isSame, isKnown bool) {
+	switch {
+	case a.Cosign == nil || b.Cosign == nil:
+		return false, false
+	case a.Cosign.Key != nil && b.Cosign.Key != nil:
+		one, other := *a.Cosign.Key, *b.Cosign.Key
+		return one.Data == other.Data && one.KMS == other.KMS, one.Data != "" && other.Data != ""
+	case a.Cosign.Keyless != nil && b.Cosign.Keyless != nil:
+		one, other := a.Cosign.Keyless.Identities[0], b.Cosign.Keyless.Identities[0]
+		return one == other, one.IssuerRegExp+one.SubjectRegExp+other.IssuerRegExp+other.SubjectRegExp == ""
+	}
+	return false, false
 }
 
 func asked(attestation string, names []string, least int) string {

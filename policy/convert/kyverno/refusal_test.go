@@ -57,6 +57,9 @@ func TestRefused(t *testing.T) {
 // Parts of the base that rows exchange.
 const (
 	key     = "{keys: {publicKeys: ${one.pub}}}"
+	other   = "{keys: {publicKeys: ${two.pub}}}"
+	kms     = "{keys: {kms: 'awskms:///alias/x'}}"
+	exact   = "{keyless: {issuer: a, subject: b}}"
 	members = "publicKeys: ${one.pub}"
 	images  = `    - imageReferences: ["a.io/*"]` + "\n"
 	signers = "      attestors: [{entries: [" + key + "]}]\n"
@@ -120,6 +123,8 @@ func TestRefusedSigners(t *testing.T) {
 	stated := func(text string) string { return images + strings.Replace(statement, "%", text, 1) }
 	rows := []converttest.Exchange{
 		{"[{entries:", "[{count: 0, entries:", "asks for 0 of 1"}, {"[" + key + "]", "[]", "asks for 0 of 0"}, {key, nested(11), "nested more than 10 deep"},
+		{"[{entries: [" + key, "[{count: 2, entries: [" + nested(1) + ", " + key, place + ".attestors[0]: asks for 2 different signers, and has one of them in several entries"}, {"[{entries: [" + key, "[{entries: [{attestor: {count: 1, entries: [" + other + ", " + key + "]}}, {attestor: {count: 1, entries: [" + key + "]}}", "one of them in several entries"},
+		{"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + exact + "]}}, " + exact, "one of them in several entries"}, {"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + kms + "]}}, " + kms, "one of them in several entries"},
 		{"[{entries: [" + key, "[{count: 3, entries: [" + nested(1) + ", " + key, "asks for 3 of 2"}, {key, "{}", signer + ": has 0 of keys"}, {key, "{keys: {" + members + "}, keyless: {issuer: a, subject: b}}", signer + ": has 2 of keys"},
 		{members, "kms: 'awskms:///alias/x', " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {name: x, namespace: w}, " + members, signer + ".keys: has 2 of publicKeys"}, {members, "secret: {namespace: x}", signer + ".keys.secret"},
 		{members, "publicKeys: 'k8s://x'", signer + ".keys.publicKeys"}, {members, "publicKeys: ' '", signer + ".keys.publicKeys: no PEM block"}, {key, "{keys: {" + members + "}, signatureAlgorithm: md5}", signer + ".keys.signatureAlgorithm"},
@@ -197,7 +202,9 @@ func TestAcceptedSigners(t *testing.T) {
 	secret := "secret: {name: x, namespace: w}"
 	if err := converttest.Accepted(base, []converttest.Exchange{
 		{"", "", "verifyImageSignatures(image, [attestors.key]) >= 1"}, {"", "", "without: ctlog"}, {"", "", "without: source:"}, {"", "", "without: hashAlgorithm"}, {"", "", "without: attestations"}, {key, key + ", " + key, "[attestors.key, attestors.key_2]) >= 2"},
-		{"[{entries: [" + key, "[{count: 1, entries: [" + key + ", " + key, "[attestors.key, attestors.key_2]) >= 1"}, {key, nested(10), "name: p-r\n"}, {"[{entries: [" + key, "[{count: 2, entries: [" + nested(1) + ", " + key, "].filter(met, met).size() >= 2"},
+		{"[{entries: [" + key, "[{count: 1, entries: [" + key + ", " + key, "[attestors.key, attestors.key_2]) >= 1"}, {key, nested(10), "name: p-r\n"}, {"[{entries: [" + key, "[{count: 2, entries: [" + nested(1) + ", " + other, "].filter(met, met).size() >= 2"}, {"[{entries: [" + key, "[{count: 1, entries: [" + nested(1) + ", " + key, "].filter(met, met).size() >= 1"},
+		{"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + exact + "]}}, " + strings.Replace(exact, "subject: b", "subject: c", 1), "].filter(met, met).size() >= 2"}, {"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + exact + "]}}, " + strings.Replace(exact, "subject: b", "subject: c", 1), "without: counts as several"},
+		{"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + exact + "]}}, " + strings.Replace(exact, "subject: b", "subjectRegExp: .*", 1), "counts as several"}, {"[{entries: [" + key, "[{entries: [{attestor: {entries: [" + exact + "]}}, " + key, "counts as several"}, {"[{entries: [" + key, "[{entries: [" + nested(1) + ", " + kms, "counts as several"},
 		{members, "kms: 'awskms:///alias/x'", "kms: awskms:///alias/x\n"}, {members, secret, "kms: k8s://w/x\n"}, {members, "publicKeys: ' gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/x'", "kms: gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/x\n"}, {members, "publicKeys: 'k8s://w/x'", "kms: k8s://w/x\n"}, {members, members + ", signatureAlgorithm: sha512", "hashAlgorithm: sha512\n"},
 		{key, "{keys: {" + members + ", signatureAlgorithm: sha224}, signatureAlgorithm: sha512}", "hashAlgorithm: sha224\n"}, {key, "{keys: {" + members + "}, signatureAlgorithm: sha384}", "hashAlgorithm: sha384\n"},
 		{members, members + ", rekor: {url: 'https://x', ignoreTlog: true, pubkey: ${rekor.pub}}", "rekorPubKey:"}, {members, members + ", rekor: {ignoreTlog: true}", "insecureIgnoreTlog: true\n"}, {members, members + ", rekor: {}, ctlog: {}", "without: ctlog"},

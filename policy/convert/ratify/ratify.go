@@ -178,6 +178,9 @@ func (c reader) verifier(d document, providers map[string]keyManagementProvider)
 			"an ImageValidatingPolicy verifies cosign and notation signatures: want the verifier notation or cosign")
 	}
 	if d.Kind == "NamespacedVerifier" {
+		if d.meta.Namespace == "" {
+			c.Refuse(source.Below(d.at, "metadata.namespace"), "is missing", "write the namespace of the NamespacedVerifier")
+		}
 		for _, p := range c.Policies[before:] {
 			p.Namespace = d.meta.Namespace
 		}

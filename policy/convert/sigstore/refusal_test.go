@@ -42,6 +42,7 @@ const (
 	globs   = `[{glob: "a.io/**"}]`
 	keyless = "keyless: {identities: [{issuer: a, subject: b}]}"
 	pass    = "static: {action: pass}"
+	some    = "{version: v1, resource: pods, selector: {matchLabels: {a: b}}}"
 )
 
 // TestRefusedParts exchanges more of the base.
@@ -57,6 +58,10 @@ func TestRefusedParts(t *testing.T) {
 		{"[{" + key + "}]", "[]", "spec.authorities: 0 authorities"}, {"authorities: [{", "authorities: [" + strings.Repeat("{static: {action: fail}}, ", 200) + "{", "spec.authorities: 201 authorities"}, {key, key + ", " + keyless, "spec.authorities[0]: is not exactly one"},
 		{"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: v2, resource: pods}]", "spec.match[1]"}, {"spec:", "spec:\n  match: [{version: v1, resource: jobs}]", "spec.match[0]"}, {"spec:", "spec:\n  match: [{group: x, version: v1, resource: pods}]", "spec.match[0]"},
 		{key, "key: {data: ${one.pub}, kms: 'awskms:///alias/x'}", "spec.authorities[0].key: has 2"}, {key, "key: {data: " + both + "}", "spec.authorities[0].key.data: 2 keys"}, {key, "key: {data: x}", "spec.authorities[0].key.data: no PEM"},
+		{globs, `[{glob: "a.io/x@` + converttest.Digest + `"}]`, "spec.images[0].glob: \"a.io/x@" + converttest.Digest + "\" names a digest"}, {globs, `[{glob: "a.io/x:v1@*"}]`, "names a digest"}, {globs, `[{glob: "*.docker.io/x"}]`, "spec.images[0].glob: \"*.docker.io/x\" names Docker Hub by another name"},
+		{"spec:", "spec:\n  match: [" + some + "]", "spec.images[0].glob: \"a.io/**\" is about pods of a selector alone"}, {"spec:\n  images: " + globs + "\n  authorities: [{" + key, "spec:\n  match: [" + some + "]\n  images: " + globs + "\n  authorities: [{" + pass, "is about pods of a selector alone"},
+		{"spec:\n  images: " + globs + "\n  authorities: [{" + key, "spec:\n  match: [{group: apps, version: v1, resource: deployments}]\n  images: " + globs + "\n  authorities: [{" + pass, "spec.match[0]"},
+		{"apiVersion: ", "apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: other}\nspec: {match: [" + some + "], images: [{glob: 'a.io/*'}], authorities: [{" + pass + "}]}\n---\napiVersion: ", "\"a.io/*\" is about pods of a selector alone"},
 	}); err != nil {
 		t.Error(err)
 	}
@@ -83,14 +88,16 @@ func TestAllProblems(t *testing.T) {
 func TestAccepted(t *testing.T) {
 	const two = "attestations: [{name: x, predicateType: vuln}, {name: z, predicateType: 'https://z'}], "
 	if err := converttest.Accepted(base, []converttest.Exchange{
-		{"", "", "name: c\n"}, {"", "", "name: sigstore-unmatched\n"}, {"", "", "insecureIgnoreTlog: true\n"}, {"", "", "asks for no log entry of a key"}, {"", "", "without: insecureIgnoreSCT"}, {"", "", "without: source:"}, {"", "", "without: - Warn"},
+		{"", "", "name: c\n"}, {"", "", "name: sigstore-unmatched\n"}, {"", "", "insecureIgnoreTlog: true\n"}, {"", "", "requires no log entry of a key"}, {"", "", "without: insecureIgnoreSCT"}, {"", "", "without: source:"}, {"", "", "without: - Warn"},
 		{"", "", "[attestors.authority_0]) >= 1"}, {"", "", "policy.sigstore.dev/include: \"true\"\n"}, {"", "", "without: signatureFormat"}, {"", "", "without: attestations:"}, {"", "", "mutateDigest: true\n"}, {"v1beta1", "v1alpha1", "name: c\n"},
 		{"spec:", "spec:\n  mode: warn", "- Warn\n"}, {"spec:", "spec:\n  mode: enforce", "without: - Warn"}, {globs, "[" + strings.Repeat("{glob: a.io/x}, ", 199) + "{glob: a.io/x}]", "name: c\n"}, {"authorities: [{", "authorities: [" + strings.Repeat("{static: {action: fail}}, ", 199) + "{", "[attestors.authority_199]) >= 1"},
 		{"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: '*', resource: pods, selector: {matchLabels: {a: b}}}]", "objectSelector:\n      matchLabels:\n        a: b\n"}, {"spec:", "spec:\n  match: [{version: v1, resource: pods}, {version: '*', resource: pods}]", "name: c-2\n"},
+		{"spec:", "spec:\n  match: [{version: v1, resource: pods, selector: {}}]", "name: c\n"}, {"apiVersion: ", "apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: other}\nspec: {match: [" + some + "], images: [{glob: 'a.io/**'}], authorities: [{static: {action: fail}}]}\n---\napiVersion: ", "objectSelector:\n      matchLabels:\n        a: b\n"},
+		{"{key", "{ctlog: {}, key", "insecureIgnoreTlog: true\n"}, {"{key", "{ctlog: {}, key", "requires no log entry of a key"},
 		{key, pass, "an authority passes without proof"}, {key, pass, "without: name: c\n"}, {"authorities: [{", "authorities: [{" + pass + "}, {", "without: name: c\n"}, {key, pass, `!name.matches(r'^a\.io/`},
 		{key, "static: {action: fail}", "images.all(kind, images[kind].size() == 0)"}, {key, "static: {action: fail}", "mutateDigest: false\n"}, {"authorities: [{", "authorities: [{static: {action: fail}}, {", "[attestors.authority_1]) >= 1"},
 		{"{key", "{name: who, key", "- name: who\n"}, {"{key", "{signatureFormat: bundle, key", "signatureFormat."}, {"{key", "{source: [{oci: b.io/y, tagPrefix: z}], key", "tagPrefix: z\n"},
-		{"{key", "{ctlog: {url: 'https://log'}, key", "url: https://log\n"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: insecureIgnoreTlog"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: asks for no log entry"},
+		{"{key", "{ctlog: {url: 'https://log'}, key", "url: https://log\n"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: insecureIgnoreTlog"}, {"{key", "{ctlog: {url: 'https://log'}, key", "without: requires no log entry"},
 		{"${one.pub}", "${one.pub}, hashAlgorithm: sha512", "hashAlgorithm: sha512\n"}, {"data: ${one.pub}", "kms: 'awskms:///alias/x'", "kms: awskms:///alias/x\n"}, {key, keyless, "- issuer: a\n              subject: b\n"}, {key, keyless, "without: ctlog"},
 		{key, "keyless: {insecureIgnoreSCT: true, identities: [{issuer: a, subject: b}]}", "insecureIgnoreSCT: true\n"}, {key, "keyless: {url: 'https://x', identities: [{issuer: a, subject: b}]}", "nothing is asked of it: spec.authorities[0].keyless.url"}, {key, keyless, "without: nothing is asked of it"},
 		{"{key", "{attestations: [{name: x, predicateType: vuln}], key", "verifyAttestationSignatures(image, attestations.x, [attestors.authority_0]) >= 1))"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "type: https://cosign.sigstore.dev/attestation/vuln/v1\n"}, {"{key", "{attestations: [{name: x, predicateType: vuln}], key", "without: (verifyAttestationSignatures"},
@@ -116,7 +123,9 @@ func TestGlobs(t *testing.T) {
 		{"nginx", "docker.io/library/nginx:1", true, "the hub's own"}, {"nginx", "a.io/nginx", false, "not another registry's"}, {"docker.io/nginx", "nginx", true, "without library"}, {"docker.io/library/nginx", "nginx", true, "with library"},
 		{"docker.io/acme/x", "acme/x", true, "the hub's others"}, {"docker.io/library/nginx", "docker.io/other/nginx", false, "another namespace"}, {"acme/x", "docker.io/acme/x:1", true, "the hub by default"}, {"localhost/x", "docker.io/localhost/x", false, "localhost is a registry"},
 		{"a.io/x:*", "a.io/x@" + converttest.Digest, true, "every tag means digests, too"}, {"a.io/x:*", "a.io/x:1", true, "every tag"}, {"a.io/x:v*", "a.io/x:v1", true, "some tags"}, {"a.io/x:v*", "a.io/x:w1", false, "others"}, {"a.io/x:v*", "a.io/x@" + converttest.Digest, false, "a digest has no tag"},
-		{"a.io/x", "a.io/x:1", true, "any tag"}, {"a.io/x", "a.io/x/y", false, "nothing below"}, {"a.io/x", "a.io/xy", false, "nor beside"}, {"a.io/x@" + converttest.Digest, "a.io/x@" + converttest.Digest, true, "a digest"}, {"a.io/x*:*", "a.io/xy:1", true, "a star before every tag"},
+		{"a.io/x", "a.io/x:1", true, "any tag"}, {"a.io/x", "a.io/x/y", false, "nothing below"}, {"a.io/x", "a.io/xy", false, "nor beside"}, {"a.io/x*:*", "a.io/xy:1", true, "a star before every tag"},
+		{"nginx:*", "nginx:1", true, "the hub's own by tag"}, {"nginx:*", "docker.io/library/nginx@" + converttest.Digest, true, "and by digest"}, {"nginx:*", "a.io/nginx:1", false, "not another registry's"}, {"nginx*", "nginx-x:1", true, "some of the hub's own"}, {"nginx:1", "library/nginx:1", true, "one tag"}, {"nginx:1", "nginx:2", false, "and no other"},
+		{"*/nginx:1", "org/nginx:1", true, "a star for the first part of a name of the hub"}, {"*/nginx:1", "nginx:1", true, "or for the hub"}, {"*/nginx:1", "a.io/org/nginx:1", false, "and for no more"}, {"**/nginx", "org/nginx", true, "any number of parts"},
 		{"*", "nginx", true, "the hub's own images"}, {"*", "acme/x", false, "and no others"}, {"*/*", "acme/x", true, "the hub's others"}, {"*/*", "a.io/x", false, "not those of registries"}, {"**", "a.io/x/y:1", true, "all"},
 		{"*.io/nginx", "docker.io/library/nginx", true, "a star for the hub"}, {"*.io/nginx", "a.io/library/nginx", true, "or for another"}, {"*.io/nginx", "a.io/other/nginx", false, "with nothing between"}, {"*.io/x/y", "a.io/library/x/y", false, "library stands before one part alone"},
 	} {

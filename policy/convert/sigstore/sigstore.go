@@ -25,7 +25,7 @@ type reader struct{ *source.Conversion }
 // them matches is denied.
 func Read(conversion *source.Conversion, documents []source.Document) {
 	c := reader{conversion}
-	var taken []images.Test
+	var all []named
 	for _, d := range documents {
 		var doc clusterimagepolicy.Document
 		if !c.Decode(d.Text, &doc, d.Prefix) {
@@ -40,15 +40,47 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		case m.Name == "":
 			c.Refuse(d.At("metadata.name"), "is missing", "name the policy")
 		}
-		taken = append(taken, c.policy(doc.Spec, m.Name, source.Below(d.Prefix, "spec"))...)
+		all = append(all, c.policy(doc.Spec, m.Name, source.Below(d.Prefix, "spec"))...)
 	}
+	c.checkSome(all)
 	c.Note("Namespaces are judged that have the label %s: \"true\", as policy-controller's webhook has it unless it was installed otherwise.", included)
 	c.Note("policy-controller denies an image that no ClusterImagePolicy matches, unless its no-match-policy is warn or allow: convert all of them together, and remove the last policy if it is allow.")
 	c.Note("policy-controller evaluates workloads such as Deployments, too. These policies evaluate the pods of every controller.")
-	p := ivp.Deny("sigstore-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no ClusterImagePolicy matches."),
+	p := ivp.Deny("sigstore-unmatched", images.Others(images.ByIdentity, tests(all)).Reference("The images that no ClusterImagePolicy matches."),
 		"no ClusterImagePolicy matches this image")
 	p.Match = includedPods()
 	c.Say(p)
+}
+
+// named is a glob of a policy.
+type named struct {
+	text, at string
+	test     images.Test
+	// some: the policy is about some pods alone.
+	some bool
+}
+
+func tests(globs []named) []images.Test {
+	list := make([]images.Test, len(globs))
+	for i, g := range globs {
+		list[i] = g.test
+	}
+	return list
+}
+
+// checkSome refuses a glob of a policy about some pods alone, unless a policy about all pods has
+// it, too: in other pods policy-controller denies its images, which no policy matches.
+func (c reader) checkSome(all []named) {
+	always := map[string]bool{}
+	for _, g := range all {
+		always[g.text] = always[g.text] || !g.some
+	}
+	for _, g := range all {
+		if g.some && !always[g.text] && !always["**"] {
+			c.Refuse(g.at, fmt.Sprintf("%q is about pods of a selector alone", g.text),
+				"name the glob in a policy without a selector, too, or keep this one as it is (this gateway takes it, too)")
+		}
+	}
 }
 
 func includedPods() *ivp.MatchConstraints {
@@ -58,11 +90,11 @@ func includedPods() *ivp.MatchConstraints {
 }
 
 // policy makes a policy for each entry of match, and returns the images that it matches.
-func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []images.Test {
+func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []named {
 	globs := c.images(s, at)
 	p := ivp.Policy{Name: name}
 	comment := "The images of the policy's globs."
-	p.Images = []ivp.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: images.Some(globs)}.Reference(comment)}
+	p.Images = []ivp.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: images.Some(tests(globs))}.Reference(comment)}
 	switch s.Mode {
 	case "", "enforce":
 	case "warn":
@@ -74,36 +106,46 @@ func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []images.Test
 		c.Refuse(at+".policy", "a policy in CUE or Rego", "write it in CEL into the new policy by hand, or keep this one as it is (this gateway takes it, too)")
 	}
 	passes := c.authorities(&p, s.Authorities, at+".authorities")
+	selectors := c.match(s.Match, at+".match")
 	if passes {
 		c.Note("%s: an authority passes without proof (static), and any authority is enough: no policy is needed.", at)
 		return globs
 	}
-	matches := s.Match
-	if len(matches) == 0 {
-		matches = []clusterimagepolicy.MatchResource{{Version: "v1", Resource: "pods"}}
-	}
-	for i, m := range matches {
-		place := source.Index(at+".match", i)
-		if m.Resource != "pods" || m.Group != "" || m.Version != "v1" && m.Version != "*" {
-			c.Refuse(place, fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource),
-				"these policies evaluate pods of every controller: match pods of v1, or keep this one as it is")
-			continue
-		}
+	for _, selector := range selectors {
 		own := p
 		own.Match = includedPods()
-		own.Match.ObjectSelector = selectorOf(m.Selector)
+		own.Match.ObjectSelector = selector
 		c.Say(&own)
 	}
 	return globs
 }
 
-func (c reader) images(s clusterimagepolicy.Spec, at string) []images.Test {
+// match returns the selector of each entry; nil selects all pods.
+func (c reader) match(list []clusterimagepolicy.MatchResource, at string) []*ivp.Selector {
+	if len(list) == 0 {
+		return []*ivp.Selector{nil}
+	}
+	var selectors []*ivp.Selector
+	for i, m := range list {
+		if m.Resource != "pods" || m.Group != "" || m.Version != "v1" && m.Version != "*" {
+			c.Refuse(source.Index(at, i), fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource),
+				"these policies evaluate pods of every controller: match pods of v1, or keep this one as it is")
+			continue
+		}
+		selectors = append(selectors, selectorOf(m.Selector))
+	}
+	return selectors
+}
+
+func (c reader) images(s clusterimagepolicy.Spec, at string) []named {
 	if len(s.Images) == 0 || len(s.Images) > source.MaxRules {
 		c.Refuse(at+".images", fmt.Sprintf("%d globs", len(s.Images)), fmt.Sprintf("want 1 to %d", source.MaxRules))
 	}
-	var tests []images.Test
+	all := func(m clusterimagepolicy.MatchResource) bool { return selectorOf(m.Selector) == nil }
+	some := len(s.Match) > 0 && !slices.ContainsFunc(s.Match, all)
+	var globs []named
 	for i, one := range s.Images {
-		text := one.Glob
+		text, place := one.Glob, source.Index(at+".images", i)+".glob"
 		switch text {
 		case "*":
 			text = "docker.io/library/*"
@@ -111,16 +153,24 @@ func (c reader) images(s clusterimagepolicy.Spec, at string) []images.Test {
 			text = "docker.io/*/*"
 		}
 		if why := reference.Unmatchable(text); why != "" || text == "" || strings.Contains(text, "?") {
-			c.Refuse(source.Index(at+".images", i)+".glob", fmt.Sprintf("%q can match no image %s", one.Glob, why), "want letters, digits and - _ : / * . @ alone")
+			c.Refuse(place, fmt.Sprintf("%q can match no image %s", one.Glob, why), "want letters, digits and - _ : / * . @ alone")
 			continue
 		}
-		tests = append(tests, globPattern(text))
+		if host, _, hasPath := strings.Cut(text, "/"); hasPath && !matches(host, "docker.io") && matches(host, "index.docker.io") {
+			c.Refuse(place, fmt.Sprintf("%q names Docker Hub by another name", text), "write docker.io")
+			continue
+		}
+		if strings.Contains(text, "@") {
+			c.Refuse(place, fmt.Sprintf("%q names a digest", text), "a tag that has this digest would be left out: leave the digest out, or keep this one as it is (this gateway takes it, too)")
+			continue
+		}
+		globs = append(globs, named{text: reference.Normal(text), at: place, test: globPattern(text), some: some})
 	}
-	return tests
+	return globs
 }
 
 // globPattern is a glob, in which * matches no slash and ** does, as a test of a name by
-// its identity.
+// its identity. A name of Docker Hub has several spellings, of which any may match.
 func globPattern(text string) images.Pattern {
 	text = reference.Normal(text)
 	prefix, rest := "^", text
@@ -128,10 +178,12 @@ func globPattern(text string) images.Pattern {
 	switch {
 	case host == "docker.io" && hasPath && !strings.HasPrefix(path, "library/"):
 		prefix, rest = `^docker\.io/(library/)?`, path
-	case !strings.ContainsAny(host, ".:*") && host != "localhost":
+	case strings.HasPrefix(host, "**"):
+	case !hasPath, !strings.ContainsAny(host, ".:") && host != "localhost":
 		prefix = `^(docker\.io/(library/)?)?`
-	case strings.Contains(host, "*") && hasPath && !strings.Contains(path, "/"):
-		prefix, rest = "^"+globbed(host)+"/(library/)?", path
+	}
+	if strings.Contains(host, "*") && hasPath && !strings.Contains(path, "/") {
+		prefix, rest = prefix+globbed(host)+"/(library/)?", path
 	}
 	if reference.Untagged(text) {
 		return images.Pattern(prefix + globbed(rest) + "[:@]")
@@ -144,6 +196,12 @@ func globPattern(text string) images.Pattern {
 
 func globbed(glob string) string {
 	return strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(regexp.QuoteMeta(glob))
+}
+
+// matches reports whether a glob for a registry matches one.
+func matches(glob, registry string) bool {
+	matched, err := regexp.MatchString("^"+globbed(strings.ToLower(glob))+"$", registry)
+	return err == nil && matched
 }
 
 // authorities converts the authorities, of which one suffices; true if one passes without
@@ -233,15 +291,14 @@ func (c reader) authority(a clusterimagepolicy.Authority, at string) ivp.Attesto
 			c.Refuse(at+".ctlog.trustRootRef", "names a TrustRoot", "write the log's key into ctlog.rekorPubKey of the new policy by hand")
 		}
 		one.CTLog.URL = a.CTLog.URL
-	} else {
-		one.CTLog.IgnoreTlog = a.Key != nil
 	}
+	one.CTLog.IgnoreTlog = a.Key != nil && one.CTLog.URL == ""
 	c.location(one, a.Source, at+".source")
 	if a.Key != nil {
 		one.Key = c.key(*a.Key, at+".key")
 		remark := ""
-		if a.CTLog == nil {
-			remark = "policy-controller asks for no log entry of a key without ctlog, and so does this."
+		if one.CTLog.IgnoreTlog {
+			remark = "policy-controller requires no log entry of a key without ctlog.url, and neither does this."
 		}
 		return ivp.Attestor{Cosign: one, Comment: remark}
 	}
@@ -309,7 +366,7 @@ func (c reader) key(k clusterimagepolicy.Key, at string) *ivp.Key {
 }
 
 func selectorOf(s *clusterimagepolicy.LabelSelector) *ivp.Selector {
-	if s == nil {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil
 	}
 	out := &ivp.Selector{MatchLabels: s.MatchLabels}

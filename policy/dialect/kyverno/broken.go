@@ -9,12 +9,12 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/autogen"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/validate"
-	"github.com/quaymaster/quaymaster/policy/internal/document"
 )
 
 // roughRule is the readable part of a rule in a document that does not compile.
@@ -113,7 +113,7 @@ func roughRules(text json.RawMessage) ([]roughRule, bool) {
 		r.match = fields["match"]
 		for name, value := range fields {
 			// A misspelt one is why the document does not compile.
-			switch document.Nearest(name, []string{"verifyImages", "validate", "mutate", "generate"}) {
+			switch spelling.Nearest(name, []string{"verifyImages", "validate", "mutate", "generate"}) {
 			case "verifyImages":
 				r.images = true
 			case "validate":

@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/autogen"
@@ -270,7 +271,7 @@ func headOf(raw json.RawMessage, path string) (ruleHead, error) {
 		return head, errors.Join(field.Fail(path, "has none of verifyImages, validate, mutate and generate, and so would do nothing"), document.Decode(raw, &imagesRule{}, path))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if document.Nearest(name, []string{"verifyImages"}) != "" {
+		if spelling.Nearest(name, []string{"verifyImages"}) != "" {
 			return head, field.Fail(path+"."+name, "unknown field: did you mean verifyImages?")
 		}
 	}

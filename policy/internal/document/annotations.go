@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -30,7 +31,7 @@ func UnknownAnnotations(annotations map[string]string, known ...string) error {
 		case key == GuardAnnotation, key == RequesterAnnotation, key == OriginAnnotation:
 		default:
 			hint := ""
-			if near := Nearest(key, append(known, GuardAnnotation)); near != "" {
+			if near := spelling.Nearest(key, append(known, GuardAnnotation)); near != "" {
 				hint = ": did you mean " + near + "?"
 			}
 			errs = append(errs, field.Fail("metadata.annotations["+key+"]", "unknown annotation%s", hint))

@@ -166,41 +166,6 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	names := []string{"verifyImages", "validate", "mutate"}
-	for name, want := range map[string]string{"verifyImage": "verifyImages", "verifyimages": "verifyImages", "validat": "validate", "mutation": "", "x": "", strings.Repeat("a", 100): ""} {
-		if got := document.Nearest(name, names); got != want {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-}
-
-// TestNearestBounds: how far away a name may be, and how long.
-func TestNearestBounds(t *testing.T) {
-	long := strings.Repeat("a", 63)
-	for _, c := range []struct{ name, candidate, want, reason string }{
-		{"spce", "spec", "spec", "two letters swapped are one mistake"},
-		{"psec", "spec", "spec", "at the beginning as well"},
-		{"spcx", "spec", "", "a letter in the wrong place, and another one"},
-		{"spxe", "spec", "", "another one, and a letter in the wrong place"},
-		{"spe", "spec", "spec", "one letter is missing of three"},
-		{"sp", "spec", "", "two of two are"},
-		{"muta", "mutate", "", "two letters are missing of four"},
-		{"mutatexy", "mutate", "mutate", "two letters too many of eight"},
-		{"mutatexyz", "mutate", "", "three too many"},
-		{long + "b", long + "c", long + "c", "as long as may be"},
-		{long + "bb", long + "b", "", "a letter longer"},
-		{long + "b", long + "bb", "", "a candidate that is a letter longer"},
-	} {
-		if got := document.Nearest(c.name, []string{c.candidate}); got != c.want {
-			t.Errorf("%s: %q", c.reason, got)
-		}
-	}
-	if got := document.Nearest("validat", []string{"validate", "validata"}); got != "validate" {
-		t.Errorf("of two that are as near it is %q", got)
-	}
-}
-
 func Example() {
 	var into struct {
 		Pattern any `json:"pattern"`

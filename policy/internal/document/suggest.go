@@ -3,48 +3,9 @@ package document
 import (
 	"reflect"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/internal/spelling"
 )
-
-// Nearest returns the most similar name to a misspelt one, or "".
-func Nearest(name string, names []string) string {
-	best, closest := "", min(2, len(name)/3)+1
-	for _, candidate := range names {
-		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < closest {
-			best, closest = candidate, d
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, left out, changed or swapped with
-// their neighbour to make one text of the other; texts too long to be a field are
-// far from everything.
-func distance(a, b string) int {
-	const longest = 64
-	if len(a) > longest || len(b) > longest {
-		return longest
-	}
-	var before, last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
-}
 
 // meant returns the most similar field to the unknown one at the end of a path, such as
 // resources.kind.
@@ -62,7 +23,7 @@ func meant(path string, of reflect.Type) string {
 	for name := range fieldsOf(of) {
 		names = append(names, name)
 	}
-	return Nearest(steps[len(steps)-1], names)
+	return spelling.Nearest(steps[len(steps)-1], names)
 }
 
 // fieldsOf returns the fields of a struct by their names in JSON; those of an

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quaymaster/quaymaster/policy/internal/integer"
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/jsonvalue"
 	"github.com/quaymaster/quaymaster/policy/lang/patch/internal/mergekey"

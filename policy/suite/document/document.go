@@ -12,17 +12,18 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/policy/suite/signing"
 	"github.com/quaymaster/quaymaster/workload"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // Suite is a suite's file.
@@ -127,19 +128,7 @@ type GlobalEntry struct {
 const maxFile = 16 << 20
 
 // ReadFile reads a file of bounded size.
-func ReadFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is no regular file", path)
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes exceed the bound of %d", path, info.Size(), maxFile)
-	}
-	return os.ReadFile(path)
-}
+func ReadFile(path string) ([]byte, error) { return limit.ReadRegular(path, maxFile, path) }
 
 // DecodeFile decodes a file strictly.
 func DecodeFile(path string, into any) error {

@@ -3,7 +3,7 @@ package rulecontext
 import (
 	"slices"
 
-	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -43,7 +43,7 @@ func (r *Reading) undefined(path string, known []string) error {
 			continue
 		}
 		all := append([]string{"request", "images", "serviceAccountName", "serviceAccountNamespace"}, known...)
-		if nearest := document.Nearest(name, all); nearest != "" {
+		if nearest := spelling.Nearest(name, all); nearest != "" {
 			return field.Fail(path, "a variable reads %s, which nothing defines: did you mean %s?", name, nearest)
 		}
 		return field.Fail(path, "a variable reads %s, which nothing defines: name an entry of the context, or request", name)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/policy/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/quaymaster/quaymaster/policy/internal/integer"
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )

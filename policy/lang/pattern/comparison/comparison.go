@@ -22,7 +22,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/internal/integer"
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 

@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/internal/integer"
+	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
