@@ -2,7 +2,8 @@
 // them (Kubernetes 1.37): it decodes them into the types of their kinds, so that a null, zero or empty
 // member is absent and a quantity is text in its canonical form. The stringData of a Secret is in its
 // data, and a pod has both names of its ServiceAccount. Rules about a file then see what they see at
-// admission. Defaults, which the API server adds, are not added.
+// admission. What the API server adds is not added: defaults, and the empty objects that a type always
+// writes, as resources of a container.
 package stored
 
 import (
@@ -68,11 +69,12 @@ func decode(text []byte) (object map[string]any) {
 // type does not have stays: rules that look for it decide about it.
 func likeObject(written, decoded map[string]any, of reflect.Type) map[string]any {
 	out := maps.Clone(written)
+	isMap := of != nil && valueType(of).Kind() == reflect.Map // of which each key is data
 	for name, value := range written {
 		now, has := decoded[name]
 		member := memberOf(of, name)
 		switch {
-		case has && now != nil:
+		case has && (isMap || now != nil):
 			out[name] = like(value, now, member)
 		case isEmpty(value) || member != nil:
 			delete(out, name)

@@ -17,6 +17,9 @@ func TestObject(t *testing.T) {
 	for _, c := range []struct{ reason, written, want string }{
 		{"a null member is absent", pod(`{"containers":[{"name":"a","livenessProbe":null}],"hostNetwork":null}`), pod(`{"containers":[{"name":"a"}]}`)},
 		{"a label of null is empty", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"team":null}}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"team":""}}}`},
+		{"a key of null in a Secret is a key", `{"apiVersion":"v1","kind":"Secret","data":{"a":null,"b":"Yg=="}}`, `{"apiVersion":"v1","kind":"Secret","data":{"a":null,"b":"Yg=="}}`},
+		{"and in binary data", `{"apiVersion":"v1","kind":"ConfigMap","binaryData":{"a":null},"data":{"b":null}}`, `{"apiVersion":"v1","kind":"ConfigMap","binaryData":{"a":null},"data":{"b":""}}`},
+		{"and among requests", pod(`{"containers":[{"name":"a","resources":{"limits":{"cpu":null}}}]}`), pod(`{"containers":[{"name":"a","resources":{"limits":{"cpu":"0"}}}]}`)},
 		{"empty maps are absent", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","annotations":{}}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`},
 		{"an empty object is one where its absence differs", pod(`{"containers":[],"securityContext":{},"volumes":[{"name":"v","emptyDir":{}}]}`), pod(`{"containers":[],"securityContext":{},"volumes":[{"name":"v","emptyDir":{}}]}`)},
 		{"zero values are absent", pod(`{"containers":[{"name":"a","stdin":false}],"hostNetwork":false,"nodeName":"","priority":0,"volumes":[{"name":"v","hostPath":{"path":"/"}}]}`), pod(`{"containers":[{"name":"a"}],"priority":0,"volumes":[{"name":"v","hostPath":{"path":"/"}}]}`)},

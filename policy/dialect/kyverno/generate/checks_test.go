@@ -176,6 +176,9 @@ func TestMade(t *testing.T) {
 		want                    []string // metadata
 	}{
 		{"of the whole cluster", "", one("apiVersion: v1, kind: Namespace, name: a, data: {metadata: {namespace: x}}"), policy.Pass, "", []string{"map[name:a]"}},
+		{"without data", "", one("apiVersion: v1, kind: ServiceAccount, name: a, namespace: b"), policy.Pass, "", []string{"map[name:a namespace:b]"}},
+		{"of the whole cluster without data", "", one("apiVersion: v1, kind: Namespace, name: a"), policy.Pass, "", []string{"map[name:a]"}},
+		{"without data and name", "", one("apiVersion: v1, kind: Namespace, name: '{{request.object.data.none || `\"\"`}}'"), policy.Indeterminate, "name: is empty", nil},
 		{"nulls in lists", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {metadata: {finalizers: [{c: null, d: e}, null]}}"), policy.Pass, "", []string{"map[finalizers:[map[d:e] <nil>] name:a namespace:b]"}},
 		{"metadata that are none", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {metadata: '{{request.object.data.main}}'}"), policy.Indeterminate, "data.metadata: want an object", nil},
 		{"a namespace that is no text", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data}}', data: {}"), policy.Indeterminate, "generate.namespace: want a string", nil},

@@ -120,12 +120,14 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 	if doc.Namespace != "" {
 		m.namespace = template(doc.Namespace, "namespace")
 	}
-	if doc.Data == nil {
-		errs = append(errs, field.Fail(path+".data", "is empty, so that the rule would generate nothing: write the object's content"))
-	} else if _, ok := doc.Data.(map[string]any); !ok {
+	data := doc.Data
+	if data == nil { // a Namespace or ServiceAccount needs no more than a name
+		data = map[string]any{}
+	}
+	if _, ok := data.(map[string]any); !ok {
 		errs = append(errs, field.Fail(path+".data", "want an object"))
 	}
-	m.data = template(doc.Data, "data")
+	m.data = template(data, "data")
 	if o.Namespace != "" && !containsVariable(doc.Namespace) && doc.Namespace != o.Namespace {
 		errs = append(errs, foreign(path+".namespace", o.Namespace, "generate into", doc.Namespace))
 	}

@@ -250,7 +250,7 @@ func TestCompileRefuses(t *testing.T) {
 		"cloneList":                   {rule: matching + "generate: {namespace: b, cloneList: {kinds: [v1/Secret], namespace: c}}", path: "spec.rules[0].generate.cloneList"},
 		"clone in a loop":             {rule: matching + "generate: {foreach: [{list: request.object.a, apiVersion: v1, kind: Secret, name: a, clone: {name: a}}]}", path: "spec.rules[0].generate.foreach[0].clone"},
 		"a misspelt field":            {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}, synchronise: true}", path: "spec.rules[0].generate.synchronise"},
-		"no data":                     {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b}", path: "spec.rules[0].generate.data"},
+		"data that is text":           {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: text}", path: "spec.rules[0].generate.data"},
 		"data that is no object":      {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: text}", path: "spec.rules[0].generate.data"},
 		"no name":                     {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, namespace: b, data: {}}", path: "spec.rules[0].generate.name"},
 		"no apiVersion":               {rule: matching + "generate: {kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].generate.apiVersion"},

@@ -56,7 +56,7 @@ func Check(of Expression, schemas []Schema) error {
 	faults := map[int64]string{}
 	var checks []*check
 	for _, schema := range schemas {
-		c := &check{Expression: of, schema: schema, faults: map[int64]string{}, moot: map[int64]bool{}}
+		c := &check{Expression: of, schema: schema, faults: map[int64]string{}, moot: map[int64]bool{}, variables: map[string]Schema{}}
 		c.infer(of.Root, nil)
 		maps.Copy(faults, c.faults)
 		checks = append(checks, c)
@@ -76,7 +76,9 @@ type check struct {
 	schema Schema
 	faults map[int64]string // by the part of the expression
 	moot   map[int64]bool   // comparisons of fields that are not defined, which are faults of their own
-	depth  int
+	// variables are those of the document that are inferred.
+	variables map[string]Schema
+	depth     int
 }
 
 // Parts returns the parts of an expression.

@@ -59,7 +59,11 @@ func (c *check) field(e, operand ast.Expr, name string, bound boundTypes) Schema
 			return c.variable(name)
 		}
 	}
-	of := c.infer(operand, bound)
+	return c.member(e, operand, c.infer(operand, bound), name)
+}
+
+// member returns the member of an operand that is inferred.
+func (c *check) member(e, operand ast.Expr, of Schema, name string) Schema {
 	if of == nil || strings.HasPrefix(name, "__") {
 		return nil
 	}
@@ -123,15 +127,19 @@ func (o optional) IsMap() bool { return false }
 // ValueKind returns that it is not known.
 func (o optional) ValueKind() Kind { return Unknown }
 
-// variable infers a variable of the document. Its own fields are checked where it is
+// variable infers a variable of the document, once. Its own fields are checked where it is
 // declared.
 func (c *check) variable(name string) Schema {
+	if of, is := c.variables[name]; is {
+		return of
+	}
 	root, declared := c.Variable(name)
 	if !declared || c.depth >= maxInferred {
 		return nil
 	}
-	own := &check{Expression: c.Expression, schema: c.schema, faults: map[int64]string{}, moot: map[int64]bool{}, depth: c.depth + 1}
-	return own.infer(root, nil)
+	own := &check{Expression: c.Expression, schema: c.schema, faults: map[int64]string{}, moot: map[int64]bool{}, variables: c.variables, depth: c.depth + 1}
+	c.variables[name] = own.infer(root, nil)
+	return c.variables[name]
 }
 
 func (c *check) call(e ast.Expr, bound boundTypes) Schema {
@@ -142,10 +150,6 @@ func (c *check) call(e ast.Expr, bound boundTypes) Schema {
 		return c.index(e, bound)
 	case operators.OptIndex, operators.OptSelect:
 		return optionalOf(c.index(e, bound))
-	case operators.In:
-		if text, ok := literal(args[0]); ok { // of an object, unlike a list or map, it asks for a field
-			c.field(e, args[1], text, bound)
-		}
 	case operators.Conditional:
 		c.infer(args[0], bound)
 		return same(c.infer(args[1], bound), c.infer(args[2], bound))
@@ -156,6 +160,12 @@ func (c *check) call(e ast.Expr, bound boundTypes) Schema {
 	}
 	if !call.IsMemberFunction() {
 		c.compare(e, types)
+		if call.FunctionName() != operators.In {
+			return nil
+		}
+		if text, ok := literal(args[0]); ok { // of an object, unlike a list or map, it asks for a field
+			c.member(e, args[1], types[1], text)
+		}
 		return nil
 	}
 	switch name := call.FunctionName(); {
