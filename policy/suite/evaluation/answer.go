@@ -42,11 +42,22 @@ type ImageResult struct {
 	Reasons                []policy.Reason
 }
 
-// String returns the image, where it is, and the reasons with their codes.
+// String returns the image, where it is, and the reasons: what was expected and found, and the codes.
 func (s *ImageResult) String() string {
 	words := make([]string, len(s.Reasons))
 	for i, r := range s.Reasons {
-		words[i] = r.Message + " [" + string(r.Code) + "]"
+		var miss []string
+		if r.Expected != "" {
+			miss = append(miss, "expected "+r.Expected)
+		}
+		if r.Found != "" {
+			miss = append(miss, "found "+r.Found)
+		}
+		words[i] = r.Message
+		if len(miss) > 0 {
+			words[i] += " (" + strings.Join(miss, ", ") + ")"
+		}
+		words[i] += " [" + string(r.Code) + "]"
 	}
 	return s.Container + " (" + s.Path + "), " + s.Image + ": " + strings.Join(words, "; ")
 }

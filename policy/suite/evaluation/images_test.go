@@ -21,15 +21,17 @@ func TestEachImageIsNamed(t *testing.T) {
 	outcome := gate.Outcome{Verdicts: []gate.Verdict{
 		verdict("a", "registry.test/a:1", policy.Pass, policy.Reason{Code: policy.Verified, Message: "signed by a key"}),
 		verdict("b", "registry.test/b:1", policy.Indeterminate, policy.Reason{Code: policy.ImageNotFound, Message: "not found"}),
-		verdict("c", "registry.test/c:1", policy.Fail, policy.Reason{Code: policy.Unsigned, Message: "no signature found"}, policy.Reason{Code: policy.MissingDigest, Message: "missing digest"}),
+		verdict("c", "registry.test/c:1", policy.Fail, policy.Reason{Code: policy.Unsigned, Message: "no signature found", Found: "an attestation"}, policy.Reason{Code: policy.MissingDigest, Message: "missing digest"}),
+		verdict("d", "registry.test/d:1", policy.Fail, policy.Reason{Code: "wrong-key", Message: "signed with another key", Expected: "key 1", Found: "key 2"}),
 	}}
 	var a Answer
 	a.ofImages(&outcome)
-	if len(a.Rules) != 1 || a.Rules[0].Result != Fail || len(a.Rules[0].Images) != 3 {
+	if len(a.Rules) != 1 || a.Rules[0].Result != Fail || len(a.Rules[0].Images) != 4 {
 		t.Fatalf("%+v", a.Rules)
 	}
 	want := "container b (/spec/b), registry.test/b:1: not found [image-not-found]\n" +
-		"container c (/spec/c), registry.test/c:1: no signature found [unsigned]; missing digest [missing-digest]"
+		"container c (/spec/c), registry.test/c:1: no signature found (found an attestation) [unsigned]; missing digest [missing-digest]\n" +
+		"container d (/spec/d), registry.test/d:1: signed with another key (expected key 1, found key 2) [wrong-key]"
 	if got := a.Rules[0].Message; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
