@@ -106,6 +106,49 @@ func TestStatementsOfAPlatformUnderExpressions(t *testing.T) {
 	}
 }
 
+// TestSignaturesOfAPlatform: the index behind the tag verifies a platform only where no signature of the
+// platform itself is one that the policy forbids, or may be one.
+func TestSignaturesOfAPlatform(t *testing.T) {
+	v := newVariants(t)
+	images := map[string]gatetest.Image{}
+	var children []gatetest.Image
+	for _, name := range []string{"nothing", "forbidden", "both", "stranger", "unread"} {
+		images[name] = v.Build("shop/signed", name, name)
+		children = append(children, images[name])
+	}
+	index := v.BuildIndex("shop/signed", "v1", children...)
+	for _, signed := range []struct {
+		image  gatetest.Image
+		signer *verifytest.Signer
+	}{{index, v.Signer}, {images["forbidden"], v.Second}, {images["both"], v.Signer}, {images["both"], v.Second}, {images["stranger"], v.Stranger}, {images["unread"], v.Second}} {
+		if err := v.SignBundle(signed.image, verifytest.Claim{Signer: signed.signer, NoLog: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Repository: "shop/signed", Reference: images["unread"].Manifest.Digest, Do: registrytest.Status(500)})
+	expressions, _, _ := strings.Cut(scannedByBoth, "  attestations:")
+	required := expressions + "  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}\n"
+	authorities := platformsImagePolicy + "  authorities: [{name: good, key: {data: KEY}}, {name: bad, key: {data: SECOND}}]\n"
+	forbids := map[string]gate.Result{"nothing": gate.Allow, "stranger": gate.Allow, "forbidden": gate.Deny, "both": gate.Deny, "unread": gate.Error}
+	requires := map[string]gate.Result{"nothing": gate.Allow, "stranger": gate.Allow, "forbidden": gate.Allow, "both": gate.Allow, "unread": gate.Allow}
+	for _, c := range []struct {
+		reason, policy string
+		want           map[string]gate.Result
+	}{
+		{"an expression requires a signature", required, requires},
+		{"and forbids another", required + "  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.second]) == 0)'}\n", forbids},
+		{"one of two authorities", authorities, requires},
+		{"an authority that must not match", authorities + "  policy: {type: rego, data: \"package sigstore\\ndefault isCompliant = false\\nisCompliant { input.authorityMatches.good; not input.authorityMatches.bad }\"}\n", forbids},
+	} {
+		for name, want := range c.want {
+			outcome := gateOfVariants(t, v, c.policy).Decide(t.Context(), podOf(t, index.Name+"@"+images[name].Manifest.Digest))
+			if outcome.Result != want {
+				t.Errorf("%s, %s: %s, want %s: %v", c.reason, name, outcome.Result, want, against(outcome))
+			}
+		}
+	}
+}
+
 const platformsImagePolicy = `
 apiVersion: policy.sigstore.dev/v1beta1
 kind: ClusterImagePolicy

@@ -88,12 +88,16 @@ func MayContradict(check *policy.Check, own, index policy.Answers, above []verif
 }
 
 // Nearest returns the answers about the index that lists a platform, with the statements about the
-// platform itself in place of the index's where there are any, or where they could not be read.
+// platform itself in place of the index's where there are any, or where they could not be read, and
+// with the signatures of both: a policy may forbid one.
 func Nearest(own, index policy.Answers) policy.Answers {
 	return func(q policy.Question) policy.Answer {
-		above, nearer := index(q), policy.Answer{}
-		if q.Role != attest.Signature {
-			nearer = own(q)
+		above, nearer := index(q), own(q)
+		if q.Role == attest.Signature {
+			return policy.Answer{
+				Facts: slices.Concat(above.Facts, nearer.Facts), Rejections: slices.Concat(above.Rejections, nearer.Rejections),
+				Gaps: slices.Concat(above.Gaps, nearer.Gaps), Instead: above.Instead,
+			}
 		}
 		unread := policy.Unread(nearer.Gaps, above.Facts)
 		switch {

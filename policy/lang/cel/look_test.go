@@ -112,6 +112,26 @@ func TestCalls(t *testing.T) {
 	}
 }
 
+// TestFieldsCost: each variable is followed once, however often variables read it.
+func TestFieldsCost(t *testing.T) {
+	for _, read := range []string{"variables.vN + variables.vN", "object.x ? variables.vN : variables.vN", "variables.vN + [attestors.b] + variables.vN"} {
+		s := newScope(t)
+		if err := s.Declare("spec.variables", "v0", "[attestors.a]"); err != nil {
+			t.Fatal(err)
+		}
+		const variables = 60
+		for i := 1; i < variables; i++ {
+			if err := s.Declare("spec.variables", fmt.Sprint("v", i), strings.ReplaceAll(read, "vN", fmt.Sprint("v", i-1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		fields, known := compile(t, s, "verify('i', variables.v59) > 0").Calls("verify")[0].Arguments[1].Fields("attestors")
+		if got := strings.Join(fields, " "); !known || got != "a" && got != "a b" {
+			t.Errorf("%s: %q, %t", read, got, known)
+		}
+	}
+}
+
 func TestArguments(t *testing.T) {
 	s := newScope(t)
 	p := compile(t, s, "payload('ghcr.io/a', attestations.sbom).a == time.now() || [random('x')].exists(i, payload(i, 'b') == 1)")

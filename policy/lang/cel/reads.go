@@ -112,54 +112,62 @@ func (p *Program) closure(visit func(*Program)) {
 // attestors["a"], [attestors.a, attestors.b], their sum, either of two, or a variable that is one
 // of these. Known is false for any other form of argument: the fields are then unknown.
 func (a Argument) Fields(variable string) (fields []string, known bool) {
-	return a.fields(variable, a.expr, a.bound)
+	r := fieldReading{scope: a.scope, variable: variable, followed: map[int]bool{}}
+	if !r.read(a.expr, a.bound) {
+		return nil, false
+	}
+	return r.fields, true
 }
 
-func (a Argument) fields(variable string, e ast.Expr, bound names) ([]string, bool) {
+// fieldReading collects the fields of a variable, and follows each variable of the document once.
+type fieldReading struct {
+	scope    *Scope
+	variable string
+	followed map[int]bool
+	fields   names
+}
+
+func (r *fieldReading) read(e ast.Expr, bound names) bool {
 	if read, ok := readOf(e, bound); ok {
+		i, declared := r.scope.index[read.Field]
 		switch {
 		case read.Field == "":
-			return nil, false
-		case read.Variable == variable:
-			return []string{read.Field}, true
-		case read.Variable == variablesName:
-			i, ok := a.scope.index[read.Field]
-			if !ok {
-				return nil, false
+			return false
+		case read.Variable == r.variable:
+			if !r.fields.has(read.Field) {
+				r.fields = append(r.fields, read.Field)
 			}
-			return a.fields(variable, a.scope.variables[i].look.root, nil)
+			return true
+		case read.Variable != variablesName || !declared:
+			return false
+		case r.followed[i]:
+			return true
 		}
-		return nil, false
+		r.followed[i] = true
+		return r.read(r.scope.variables[i].look.root, nil)
 	}
 	switch e.Kind() {
 	case ast.ListKind:
-		return a.union(variable, e.AsList().Elements(), bound)
+		return r.all(e.AsList().Elements(), bound)
 	case ast.CallKind:
 		call := e.AsCall()
 		switch call.FunctionName() {
 		case operators.Add:
-			return a.union(variable, call.Args(), bound)
+			return r.all(call.Args(), bound)
 		case operators.Conditional:
-			return a.union(variable, call.Args()[1:], bound)
+			return r.all(call.Args()[1:], bound)
 		}
 	}
-	return nil, false
+	return false
 }
 
-func (a Argument) union(variable string, parts []ast.Expr, bound names) (all []string, known bool) {
-	seen := names{}
+func (r *fieldReading) all(parts []ast.Expr, bound names) bool {
 	for _, part := range parts {
-		fields, ok := a.fields(variable, part, bound)
-		if !ok {
-			return nil, false
-		}
-		for _, field := range fields {
-			if !seen.has(field) {
-				seen = append(seen, field)
-			}
+		if !r.read(part, bound) {
+			return false
 		}
 	}
-	return seen, true
+	return true
 }
 
 // Constant returns the text of an argument that is a string literal.

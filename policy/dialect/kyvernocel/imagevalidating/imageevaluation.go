@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -235,10 +236,8 @@ func (h *imageEvaluation) statements(i, attestation int) []*statement {
 	return list
 }
 
-// is reports whether a fact is of the very same statement.
-func (s *statement) is(f verify.Fact) bool {
-	return f.Statement != nil && f.Statement.PredicateType == s.fact.Statement.PredicateType && bytes.Equal(f.Statement.Predicate, s.fact.Statement.Predicate)
-}
+// is reports whether a fact is of the very same statement, of which expressions see the subjects too.
+func (s *statement) is(f verify.Fact) bool { return reflect.DeepEqual(f.Statement, s.fact.Statement) }
 
 // decode returns the data for expressions: a whole in-toto statement, or the document of a signed
 // referrer, as Kyverno does.

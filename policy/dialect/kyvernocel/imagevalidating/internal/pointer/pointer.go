@@ -16,8 +16,24 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 )
 
-// OfList returns the pointers of the values that the list of an expression may hold; none where
-// they are unknown. The expression must be valid.
+// Bounds of the analysis of an expression, above which its values are unknown. Each step of an
+// expression may double the work, and each place is looked for in every object.
+const (
+	maxSteps  = 10_000
+	maxPlaces = 256
+)
+
+// analysis counts the steps.
+type analysis struct{ steps int }
+
+// isOver counts a step, and reports whether there were too many.
+func (a *analysis) isOver() bool {
+	a.steps++
+	return a.steps > maxSteps
+}
+
+// OfList returns the pointers of the values that the list of an expression may hold, at most 256; none
+// where they are unknown, also as the expression is too large. The expression must be valid.
 func OfList(expression string) ([]string, error) {
 	made, err := parser.NewParser(parser.Macros(), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(100))
 	if err != nil {
@@ -27,7 +43,8 @@ func OfList(expression string) ([]string, error) {
 	if len(problems.GetErrors()) > 0 {
 		return nil, nil
 	}
-	paths, ok := pathsOf(tree.Expr(), map[string][]string{})
+	a := &analysis{}
+	paths, ok := a.pathsOf(tree.Expr(), map[string][]string{})
 	if !ok {
 		return nil, nil
 	}
@@ -39,24 +56,27 @@ func OfList(expression string) ([]string, error) {
 type reading func(e ast.Expr, bound map[string][]string) ([]string, bool)
 
 // pathsOf returns the JSON pointers of the values that an expression's list holds.
-func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
-	if paths, ok, isList := passedOn(e, bound, pathsOf, valuesOf); isList {
+func (a *analysis) pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	if a.isOver() {
+		return nil, false
+	}
+	if paths, ok, isList := a.passedOn(e, bound, a.pathsOf, a.valuesOf); isList {
 		return paths, ok
 	}
 	if e.Kind() == ast.CallKind {
 		call := e.AsCall()
 		switch {
 		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
-			return both(call.Target(), call.Args()[0], bound, pathsOf)
+			return both(call.Target(), call.Args()[0], bound, a.pathsOf)
 		case call.IsMemberFunction() && call.FunctionName() == "value" && len(call.Args()) == 0:
-			return pathsOf(call.Target(), bound)
+			return a.pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == "flatten" && len(call.Args()) == 0:
-			return flattened(call.Target(), bound)
+			return a.flattened(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == "optMap" && len(call.Args()) == 2:
-			return optional(call, bound, pathsOf)
+			return a.optional(call, bound, a.pathsOf)
 		}
 	}
-	lists, ok := valuesOf(e, bound)
+	lists, ok := a.valuesOf(e, bound)
 	if !ok {
 		return nil, false
 	}
@@ -70,7 +90,7 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 // passedOn reads literal lists, and the functions that pass on the elements of lists: whole is
 // the reading of a list, each that of one element. It reports whether the expression has such a
 // form.
-func passedOn(e ast.Expr, bound map[string][]string, whole, each reading) (paths []string, ok, isList bool) {
+func (a *analysis) passedOn(e ast.Expr, bound map[string][]string, whole, each reading) (paths []string, ok, isList bool) {
 	switch e.Kind() {
 	case ast.ListKind:
 		for _, element := range e.AsList().Elements() {
@@ -78,9 +98,9 @@ func passedOn(e ast.Expr, bound map[string][]string, whole, each reading) (paths
 			if !known {
 				return nil, false, true
 			}
-			paths = append(paths, more...)
+			paths = union(paths, more)
 		}
-		return paths, true, true
+		return paths, len(paths) <= maxPlaces, true
 	case ast.CallKind:
 		call := e.AsCall()
 		switch {
@@ -91,7 +111,7 @@ func passedOn(e ast.Expr, bound map[string][]string, whole, each reading) (paths
 		case call.IsMemberFunction() && isReordering(call.FunctionName()):
 			paths, ok = whole(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
-			paths, ok = mapped(call, bound, each)
+			paths, ok = a.mapped(call, bound, each)
 		default:
 			return nil, false, false
 		}
@@ -107,29 +127,29 @@ func isReordering(function string) bool {
 }
 
 // flattened returns the elements of a list's lists, and those that are no lists.
-func flattened(of ast.Expr, bound map[string][]string) ([]string, bool) {
-	elements, plain := pathsOf(of, bound)
-	for _, path := range slices.Clone(elements) {
-		elements = append(elements, path+"/*")
+func (a *analysis) flattened(of ast.Expr, bound map[string][]string) ([]string, bool) {
+	elements, plain := a.pathsOf(of, bound)
+	var lists []string
+	for _, path := range elements {
+		lists = append(lists, path+"/*")
 	}
-	inner, listed := listsOf(of, bound)
-	for _, path := range inner {
-		if !slices.Contains(elements, path) {
-			elements = append(elements, path)
-		}
-	}
-	return elements, plain || listed
+	inner, listed := a.listsOf(of, bound)
+	elements = union(union(elements, lists), inner)
+	return elements, (plain || listed) && len(elements) <= maxPlaces
 }
 
 // listsOf returns the elements of the lists that an expression writes into a list.
-func listsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
-	paths, ok, _ := passedOn(e, bound, listsOf, pathsOf)
+func (a *analysis) listsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	if a.isOver() {
+		return nil, false
+	}
+	paths, ok, _ := a.passedOn(e, bound, a.listsOf, a.pathsOf)
 	return paths, ok
 }
 
 // mapped reads list.map(x, value) and list.map(x, condition, value).
-func mapped(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
-	elements, ok := pathsOf(call.Target(), bound)
+func (a *analysis) mapped(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
+	elements, ok := a.pathsOf(call.Target(), bound)
 	if !ok {
 		return nil, false
 	}
@@ -137,8 +157,8 @@ func mapped(call ast.CallExpr, bound map[string][]string, of reading) ([]string,
 }
 
 // optional reads value.optMap(x, result).
-func optional(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
-	values, ok := valuesOf(call.Target(), bound)
+func (a *analysis) optional(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
+	values, ok := a.valuesOf(call.Target(), bound)
 	if !ok {
 		return nil, false
 	}
@@ -152,42 +172,46 @@ func with(bound map[string][]string, name string, paths []string) map[string][]s
 }
 
 // valuesOf returns the JSON pointers of the values that an expression may be.
-func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+func (a *analysis) valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
+	if a.isOver() {
+		return nil, false
+	}
 	switch e.Kind() {
 	case ast.IdentKind:
 		if paths, ok := bound[e.AsIdent()]; ok {
-			return slices.Clone(paths), true // callers append
+			return paths, true
 		}
 		return []string{""}, e.AsIdent() == kyvernocel.ObjectName || e.AsIdent() == kyvernocel.OldObjectName
 	case ast.SelectKind:
-		return below(e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
+		return a.below(e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
 	case ast.CallKind:
 		call := e.AsCall()
 		switch name := call.FunctionName(); {
 		case name == operators.OptSelect || name == operators.Index || name == operators.OptIndex:
 			if field, ok := textOf(call.Args()[1]); ok {
-				return below(call.Args()[0], field, bound)
+				return a.below(call.Args()[0], field, bound)
 			}
-			return pathsOf(call.Args()[0], bound) // one of the elements, or of the members
+			return a.pathsOf(call.Args()[0], bound) // one of the elements, or of the members
 		case name == operators.Conditional:
-			return both(call.Args()[1], call.Args()[2], bound, valuesOf)
+			return both(call.Args()[1], call.Args()[2], bound, a.valuesOf)
 		case call.IsMemberFunction() && name == "orValue" && len(call.Args()) == 1:
-			values, ok := valuesOf(call.Target(), bound)
-			other, certain := valuesOf(call.Args()[0], bound)
-			return append(values, other...), ok && (certain || isLiteral(call.Args()[0]))
+			values, ok := a.valuesOf(call.Target(), bound)
+			other, certain := a.valuesOf(call.Args()[0], bound)
+			values = union(values, other)
+			return values, ok && (certain || isLiteral(call.Args()[0])) && len(values) <= maxPlaces
 		case call.IsMemberFunction() && name == "value" && len(call.Args()) == 0:
-			return valuesOf(call.Target(), bound)
+			return a.valuesOf(call.Target(), bound)
 		case call.IsMemberFunction() && (name == "first" || name == "last") && len(call.Args()) == 0:
-			return pathsOf(call.Target(), bound)
+			return a.pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && name == "optMap" && len(call.Args()) == 2:
-			return optional(call, bound, valuesOf)
+			return a.optional(call, bound, a.valuesOf)
 		}
 	}
 	return nil, false
 }
 
-func below(of ast.Expr, field string, bound map[string][]string) ([]string, bool) {
-	parents, ok := valuesOf(of, bound)
+func (a *analysis) below(of ast.Expr, field string, bound map[string][]string) ([]string, bool) {
+	parents, ok := a.valuesOf(of, bound)
 	if !ok {
 		return nil, false
 	}
@@ -207,12 +231,19 @@ func both(a, b ast.Expr, bound map[string][]string, of reading) ([]string, bool)
 	if !ok {
 		return nil, false
 	}
+	all := union(first, second)
+	return all, len(all) <= maxPlaces
+}
+
+// union returns the pointers of both lists, each once.
+func union(first, second []string) []string {
+	all := slices.Clip(first)
 	for _, p := range second {
-		if !slices.Contains(first, p) {
-			first = append(first, p)
+		if !slices.Contains(all, p) {
+			all = append(all, p)
 		}
 	}
-	return first, true
+	return all
 }
 
 // isLiteral reports whether an expression is a text or an empty list or map, which has no

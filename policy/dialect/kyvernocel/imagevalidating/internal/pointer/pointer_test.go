@@ -3,6 +3,7 @@ package pointer_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/pointer"
@@ -29,6 +30,28 @@ func TestOfList(t *testing.T) {
 		got, err := pointer.OfList(row.expression)
 		if err != nil || !slices.Equal(got, row.want) {
 			t.Errorf("%s: %q, %v, want %q", row.reason, got, err, row.want)
+		}
+	}
+}
+
+// TestCost: the places of a short expression are few, or unknown, and found at once.
+func TestCost(t *testing.T) {
+	const steps = 24
+	list := "object.metadata.annotations.map(k, object.metadata.annotations[k])"
+	for reason, row := range map[string]struct {
+		expression string
+		most       int
+	}{
+		"lists in lists":               {list + strings.Repeat(".flatten()", steps), steps + 1},
+		"mapped lists in lists":        {list + strings.Repeat(".map(x, x).flatten()", steps), 2 * steps},
+		"a value or another":           {"object.spec.containers" + strings.Repeat(".map(x, x.?image.orValue(x))", steps), steps + 1},
+		"either of two":                {"object.a" + strings.Repeat(".map(x, true ? x.a : x.b)", steps), 0},
+		"a list of both":               {"[object.a]" + strings.Repeat(".map(x, [x.a, x.b]).flatten()", steps), 0},
+		"more than places are kept of": {"[" + strings.Repeat("object.a, ", 300) + "object.b]", 2},
+	} {
+		got, err := pointer.OfList(row.expression)
+		if err != nil || len(got) > row.most || row.most == 0 && got != nil || row.most == 2 && len(got) != 2 {
+			t.Errorf("%s: %d places, %v", reason, len(got), err)
 		}
 	}
 }
