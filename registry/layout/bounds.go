@@ -8,6 +8,8 @@ const (
 	maxIndex = 4 << 20
 	// maxLayoutManifests bounds the manifests of a layout that are searched for a subject.
 	maxLayoutManifests = 4096
+	// maxUnlisted bounds the bytes of the blobs that are searched for manifests which are not listed.
+	maxUnlisted = 1 << 30
 	// maxLayouts bounds how many layouts are read as one: each has a file open.
 	maxLayouts = 256
 	// maxArchiveEntries bounds the table of an archive's files.

@@ -19,6 +19,8 @@ import (
 // files are the files of a layout by their slash-separated names.
 type files interface {
 	Open(name string) (io.ReadCloser, error)
+	// Blobs returns the names of the blobs of an algorithm with at most a number of bytes, sorted.
+	Blobs(algorithm string, most int64) ([]string, error)
 	io.Closer
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
@@ -27,6 +28,7 @@ type Layout struct {
 	path       string
 	files      files
 	entries    index
+	unlisted   *unlisted
 }
 
 const layoutHint = "name a directory, or a tar archive of one, that holds oci-layout and index.json"
@@ -39,7 +41,7 @@ func Open(path string) (*Layout, error) {
 		return nil, &registry.Error{Op: "open OCI layout", Host: path, Kind: kindOfFile(err), Err: err,
 			Hint: layoutHint}
 	}
-	layout := &Layout{path: path, files: files}
+	layout := &Layout{path: path, files: files, unlisted: &unlisted{}}
 	if err := layout.readIndex(); err != nil {
 		_ = files.Close()
 		return nil, err
@@ -285,15 +287,15 @@ func (l *Layout) Blob(_ context.Context, _ image.Repository, blob image.Descript
 	return body, nil
 }
 
-// Referrers lists the manifests of index.json that name digest as their
-// subject, and those of the referrers tag. Where one that could be a referrer is
+// Referrers lists the manifests of index.json and among the blobs that name digest as
+// their subject, and those of the referrers tag. Where one that could be a referrer is
 // missing or damaged, the others come with an error.
 func (l *Layout) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	const op = "list referrers"
 	found := content.NewReferrers(artifactTypes)
 	seen := map[string]bool{digest.String(): true} // nothing refers to itself
-	var unread error
-	for _, entry := range l.entries {
+	rest, unread := l.unlistedOf(digest)
+	for _, entry := range slices.Concat(l.entries, rest) {
 		if err := ctx.Err(); err != nil {
 			return found.List(), l.fail(op, digest.String(), image.Unavailable, err)
 		}

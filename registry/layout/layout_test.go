@@ -175,6 +175,44 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// TestUnlistedReferrers: a referrer that is among the blobs and not in index.json, as of a bundle that
+// cosign 3 saved, is found in a folder and in an archive. Blobs of other kinds refer to nothing.
+func TestUnlistedReferrers(t *testing.T) {
+	s := save(t)
+	subject := image.MustParseDigest(s.image.String())
+	unlisted := func(text string) string {
+		digest := image.DigestOf([]byte(text))
+		if err := os.WriteFile(filepath.Join(s.dir, "blobs", "sha256", digest.Hex()), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return digest.String()
+	}
+	manifest := func(kind, subject string) string {
+		return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"artifactType":%q,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[],"subject":{"digest":%q}}`, kind, wantedType, subject)
+	}
+	want := []string{s.claim.String(), unlisted(manifest(image.MediaTypeManifest, subject.String()))}
+	unlisted(manifest("application/json", subject.String()))
+	unlisted(manifest(image.MediaTypeManifest, s.claim.String()))
+	unlisted(`{"subject":{"digest":"` + subject.String() + `"}}`)
+	unlisted("not JSON")
+	for name, path := range map[string]string{"folder": s.dir, "archive": pack(t, s.dir)} {
+		opened := openLayout(t, path)
+		list, err := opened.Referrers(t.Context(), repository(t, "reg.example/team/app"), subject, nil)
+		got := digests(list)
+		slices.Sort(got)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v: %v", name, got, want, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(want[0], "sha256:")), []byte(manifest(image.MediaTypeManifest, subject.String())+" "), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := openLayout(t, s.dir).Referrers(t.Context(), repository(t, "reg.example/team/app"), subject, nil); err == nil || len(list) != 1 {
+		t.Errorf("a changed one: %v, %v", list, err)
+	}
+}
+
 func TestLayoutWithOtherContent(t *testing.T) {
 	s := save(t)
 	file := filepath.Join(s.dir, "blobs", "sha256", s.image.Hex)
