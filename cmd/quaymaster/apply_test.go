@@ -143,6 +143,24 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], resources: [pods/exec], operations: ["*"]}]}
   validations: [{expression: "false"}]
 `,
+	"net.yaml": `apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {name: net}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], resources: [pods], operations: [CREATE]}]}
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{spec: Object.spec{hostNetwork: true}}"}}]
+`,
+	"nonet.yaml": `apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: nonet}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], resources: [pods], operations: [CREATE]}]}
+  validations: [{expression: "!object.spec.?hostNetwork.orValue(false)", message: no host network}]
+`,
+	"first.yaml":   strings.ReplaceAll(bothKinds, "NAME", "first"),
+	"second.yaml":  strings.ReplaceAll(bothKinds, "NAME", "second"),
+	"bob.yaml":     "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: net, resources: [{name: good, values: {request.userInfo.username: bob}}]}, {name: second, resources: [{name: good, values: {request.userInfo.username: bob}}]}]\n",
+	"two.yaml":     "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: first, rules: [{name: label, values: {request.userInfo.username: bob}}, {name: named, values: {request.userInfo.username: ann}}]}]\n",
 	"options.yaml": "apiVersion: v1\nkind: PodExecOptions\ncommand: [sh]\n",
 	"large.yaml":   "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {serial: 9007199254740993}\n",
 	"stage.yaml": `apiVersion: kyverno.io/v1
@@ -169,6 +187,21 @@ spec:
   match: {any: [{resources: {kinds: [Pod], names: [bad]}}]}
 `,
 }
+
+// bothKinds is a policy with a mutation and a validation.
+const bothKinds = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: NAME}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: label
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {NAME: test}}}}
+  - name: named
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {pattern: {metadata: {name: "?*"}}}
+`
 
 func TestApply(t *testing.T) {
 	t.Parallel()
@@ -205,6 +238,11 @@ func TestApply(t *testing.T) {
 		{reason: "a status for warnings does not replace a denial", arguments: "policy.yaml warn.yaml -r bad.yaml --warn-exit-code 4", status: command.ExitDenied},
 		{reason: "no warning", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=g --audit-warn --warn-exit-code 4", out: "warn: 0"},
 		{reason: "nothing passes", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --warn-no-pass --warn-exit-code 4", status: 4},
+		{reason: "a mutation for another request", arguments: "nonet.yaml net.yaml -r good.yaml -f bob.yaml", status: command.ExitDenied, out: "no host network"},
+		{reason: "no mutation", arguments: "nonet.yaml -r good.yaml -f bob.yaml", out: "pass: 1"},
+		{reason: "a mutation after another request was evaluated", arguments: "first.yaml second.yaml -r good.yaml -f bob.yaml", status: command.ExitError, out: "ClusterPolicy/second changes the object after other policies were evaluated"},
+		{reason: "the same for one request", arguments: "first.yaml second.yaml -r good.yaml", out: "pass: 4"},
+		{reason: "two requests for the rules of a policy", arguments: "first.yaml -r good.yaml -f two.yaml", status: command.ExitUsage, err: "request.userInfo.username differs from that of another rule"},
 		{reason: "the mutated object", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
 		{reason: "a large integer of an object that stays", arguments: "account.yaml -r large.yaml --mutated -", out: "  serial: 9007199254740993\n"},
 		{reason: "and of one that changes", arguments: "stage.yaml -r large.yaml --mutated -", status: command.ExitUsage, err: "cannot be written: an integer near"},

@@ -16,7 +16,7 @@ import (
 // checks runs the checks of a row: one for each object that it names.
 func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filter) []result.Check {
 	blank := result.Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
-	place := slices.IndexFunc(t.policies, func(p evaluation.Policy) bool { return p.Is(r.Policy) })
+	place := t.policyOf(r)
 	if place < 0 {
 		why := "no policy of the suite has this name"
 		for _, left := range t.leftAside {
@@ -48,6 +48,17 @@ func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filt
 		checks = append(checks, c.As(result.Failed, "the rule matches no object of the suite"))
 	}
 	return checks
+}
+
+// policyOf returns the index of the policy of a row, -1 for none: of several with its name, the first of
+// the kind that it selects.
+func (t *compiledSuite) policyOf(r *document.Row) int {
+	named := func(p evaluation.Policy) bool { return p.Is(r.Policy) }
+	place := slices.IndexFunc(t.policies, func(p evaluation.Policy) bool { return named(p) && r.Selects(p.Object.Kind()) })
+	if place < 0 {
+		return slices.IndexFunc(t.policies, named)
+	}
+	return place
 }
 
 // failed fails every check of a row.
@@ -104,7 +115,7 @@ func (t *compiledSuite) check(ctx context.Context, r *document.Row, place int, o
 	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
 		return t.checkTarget(ctx, r, place, object, c)
 	}
-	a := t.evaluate(ctx, object, r.Operation, t.evaluator.Together(place, object.Name()))
+	a := t.evaluate(ctx, t.evaluator.Before(ctx, object, r.Operation, place), r.Operation, t.evaluator.Together(place, object.Name()))
 	if a.Err != nil {
 		c.Got, c.Message = evaluation.Error, a.Err.Error()
 		return c.As(result.Failed, "could not be evaluated")

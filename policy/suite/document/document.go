@@ -282,6 +282,23 @@ func (r *Row) Generated() ([]string, error) {
 // Names reports whether the row names its objects.
 func (r *Row) Names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
 
+// Selects reports whether the row selects policies of a kind; without a selection, those of kyverno.io.
+func (r *Row) Selects(kind string) bool {
+	switch strings.TrimPrefix(kind, "Namespaced") {
+	case "ValidatingPolicy":
+		return r.IsValidating
+	case "ImageValidatingPolicy":
+		return r.IsImageValidating
+	case "MutatingPolicy":
+		return r.IsMutating
+	case "GeneratingPolicy":
+		return r.IsGenerating
+	case "ClusterPolicy", "Policy":
+		return !r.IsValidating && !r.IsImageValidating && !r.IsMutating && !r.IsGenerating && !r.IsDeleting
+	}
+	return false
+}
+
 // IsOfKind reports whether an object has the kind and the namespace of the row, if it names some.
 func (r *Row) IsOfKind(o workload.Object) bool {
 	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -53,18 +54,64 @@ func (e *Evaluator) EvaluateEvery(ctx context.Context, objects []workload.Object
 // evaluateApart evaluates groups of policies one after the other.
 func (e *Evaluator) evaluateApart(ctx context.Context, object workload.Object) Answer {
 	var whole Answer
+	isJudged := false // by another group, than whose result a later one must not change the object
+	for _, places := range e.groups(object.Name()) {
+		answer := e.Evaluate(ctx, object, "", places)
+		late := slices.IndexFunc(answer.Rules, func(r RuleResult) bool { return r.Changed })
+		if isJudged && late >= 0 {
+			answer.Err = fmt.Errorf("%s/%s changes the object after other policies were evaluated, as the values give them different requests: evaluate them apart",
+				answer.Rules[late].Policy.Kind, answer.Rules[late].Policy.Name)
+		}
+		whole.Join(answer)
+		object = answer.Object
+		isJudged = isJudged || slices.ContainsFunc(places, e.judges)
+	}
+	return whole
+}
+
+// groups returns the groups of policies that are evaluated together for an object of a name. Those
+// that only mutate come first, and those that mutate next: at admission all mutations come before
+// the other rules.
+func (e *Evaluator) groups(object string) [][]int {
+	var groups [3][][]int
 	done := map[int]bool{}
 	for place := range e.config.Policies {
 		if done[place] {
 			continue
 		}
-		places := e.Together(place, object.Name())
+		places := e.Together(place, object)
 		for _, p := range places {
 			done[p] = true
 		}
-		answer := e.Evaluate(ctx, object, "", places)
-		whole.Join(answer)
-		object = answer.Object
+		order := 0
+		switch {
+		case !slices.ContainsFunc(places, func(p int) bool { return len(e.Policy(p).Mutations) > 0 }):
+			order = 2
+		case slices.ContainsFunc(places, e.judges):
+			order = 1
+		}
+		groups[order] = append(groups[order], places)
 	}
-	return whole
+	return slices.Concat(groups[:]...)
+}
+
+// judges reports whether the policy at an index has rules other than mutations.
+func (e *Evaluator) judges(place int) bool {
+	p := e.Policy(place)
+	return len(p.Rules) > 0 || len(p.Validations) > 0
+}
+
+// Before returns an object with the mutations of the groups that are evaluated before the policy at an
+// index.
+func (e *Evaluator) Before(ctx context.Context, object workload.Object, operation string, place int) workload.Object {
+	name := object.Name()
+	for _, places := range e.groups(name) {
+		if slices.Contains(places, place) {
+			break
+		}
+		if slices.ContainsFunc(places, func(p int) bool { return len(e.Policy(p).Mutations) > 0 }) {
+			object = e.Evaluate(ctx, object, operation, places).Object
+		}
+	}
+	return object
 }
