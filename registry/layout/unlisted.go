@@ -2,6 +2,7 @@ package layout
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -73,8 +74,8 @@ func subjectOf(body []byte) string {
 func (d directory) Blobs(algorithm string, most int64) ([]string, error) {
 	folder := path.Join("blobs", algorithm)
 	entries, err := fs.ReadDir(d.root.FS(), folder)
-	if kindOfFile(err) == image.NotFound && err != nil {
-		return nil, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // none of the algorithm
 	}
 	var names []string
 	for _, entry := range entries {

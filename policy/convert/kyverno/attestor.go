@@ -73,7 +73,8 @@ func (b *builder) overlap(entries [][]ivp.Attestor, least int, at string) {
 			for _, other := range slices.Concat(entries[i+1:]...) {
 				switch isSame, isKnown := compare(one, other); {
 				case isSame:
-					b.Refuse(at, fmt.Sprintf("asks for %d different signers, and has one of them in several entries", least), "write the entries flat, or keep the rule as it is (this gateway takes it, too)")
+					b.Refuse(at, fmt.Sprintf("asks for %d different signers, and has one of them in several entries", least),
+						"write the entries flat, or keep the rule as it is (this gateway takes it, too)")
 					return
 				case !isKnown:
 					b.Note("%s: a signer that satisfies several entries counts as several, as in Kyverno.", at)
