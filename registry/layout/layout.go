@@ -294,7 +294,7 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 	const op = "list referrers"
 	found := content.NewReferrers(artifactTypes)
 	seen := map[string]bool{digest.String(): true} // nothing refers to itself
-	rest, unread := l.unlistedOf(digest)
+	rest, unread := l.unlisted.about(digest, l)
 	for _, entry := range slices.Concat(l.entries, rest) {
 		if err := ctx.Err(); err != nil {
 			return found.List(), l.fail(op, digest.String(), image.Unavailable, err)

@@ -22,13 +22,13 @@ type unlisted struct {
 	err  error
 }
 
-// unlistedOf returns the unlisted manifests with a subject.
-func (l *Layout) unlistedOf(subject image.Digest) ([]indexEntry, error) {
-	l.unlisted.once.Do(func() { l.unlisted.of, l.unlisted.err = l.findUnlisted() })
-	return l.unlisted.of[subject.String()], l.unlisted.err
+// about returns those of a layout with a subject.
+func (u *unlisted) about(subject image.Digest, l *Layout) ([]indexEntry, error) {
+	u.once.Do(func() { u.of, u.err = findUnlisted(l) })
+	return u.of[subject.String()], u.err
 }
 
-func (l *Layout) findUnlisted() (map[string][]indexEntry, error) {
+func findUnlisted(l *Layout) (map[string][]indexEntry, error) {
 	found, left := map[string][]indexEntry{}, int64(maxUnlisted)
 	for _, algorithm := range []string{"sha256", "sha512"} {
 		names, err := l.files.Blobs(algorithm, content.MaxManifest)
