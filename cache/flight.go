@@ -44,8 +44,8 @@ func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error
 
 // Do returns the result of the pending call for key. It starts work if there is none, or if it
 // began more than 3 s ago, also while waiting for an older call. A caller returns with its ctx's
-// error when ctx ends, in an *UnfinishedError if work has counted steps; the work continues. The context of work has the values of the initiating
-// ctx, but ends only with the Flight's timeout. work must honour it, because its callers wait
+// error when ctx ends, in an *UnfinishedError if work has counted steps; the work continues. The
+// context of work has the values of the initiating ctx, but ends only with the Flight's timeout. work must honour it, because its callers wait
 // until it returns. If work panics, every waiting caller gets a *PanicError.
 func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context) (V, error)) (V, error) {
 	var none V
@@ -66,7 +66,7 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context)
 	}
 }
 
-// UnfinishedError is the error of a caller whose ctx ended before the shared work.
+// UnfinishedError is the error of a caller if its ctx ended before the shared work.
 type UnfinishedError struct {
 	// Steps is how many steps the work has counted until then.
 	Steps int64

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestColumns: kubectl shows of each policy whether it is ready, what it does, and why not.
+// TestColumns: kubectl shows the readiness, action and message of each policy.
 func TestColumns(t *testing.T) {
 	policies := 0
 	for _, object := range read(t) {

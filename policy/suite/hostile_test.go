@@ -1,8 +1,6 @@
 package suite
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,20 +28,10 @@ spec: {containers: [{name: c, image: i}]}
 // hostile runs a suite with these results, with the filter of the command line.
 func hostile(t *testing.T, resource, results string) result.Report {
 	t.Helper()
-	folder := t.TempDir()
-	for name, text := range map[string]string{
+	return ran(t, map[string]string{
 		"policy.yaml": hostilePolicy, "pod.yaml": hostilePod,
 		FileName: "policies: [policy.yaml]\nresources: [" + resource + "]\nresults:\n" + results,
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	filter, err := ParseFilter("policy=*,rule=*,resource=*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Run(t.Context(), []string{filepath.Join(folder, FileName)}, Options{Filter: filter})
+	})
 }
 
 func TestRowsThatCannotFailAreFailures(t *testing.T) {
