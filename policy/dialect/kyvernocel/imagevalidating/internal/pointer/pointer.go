@@ -32,6 +32,15 @@ func (a *analysis) isOver() bool {
 	return a.steps > maxSteps
 }
 
+// fits reports whether there are not too many places. If there are, the analysis is over: no part of
+// the expression counts as known.
+func (a *analysis) fits(paths []string) bool {
+	if len(paths) > maxPlaces {
+		a.steps = maxSteps
+	}
+	return len(paths) <= maxPlaces
+}
+
 // OfList returns the pointers of the values that the list of an expression may hold, at most 256; none
 // where they are unknown, also as the expression is too large. The expression must be valid.
 func OfList(expression string) ([]string, error) {
@@ -45,7 +54,7 @@ func OfList(expression string) ([]string, error) {
 	}
 	a := &analysis{}
 	paths, ok := a.pathsOf(tree.Expr(), map[string][]string{})
-	if !ok {
+	if !ok || a.isOver() {
 		return nil, nil
 	}
 	return paths, nil
@@ -67,7 +76,7 @@ func (a *analysis) pathsOf(e ast.Expr, bound map[string][]string) ([]string, boo
 		call := e.AsCall()
 		switch {
 		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
-			return both(call.Target(), call.Args()[0], bound, a.pathsOf)
+			return a.both(call.Target(), call.Args()[0], bound, a.pathsOf)
 		case call.IsMemberFunction() && call.FunctionName() == "value" && len(call.Args()) == 0:
 			return a.pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == "flatten" && len(call.Args()) == 0:
@@ -100,14 +109,14 @@ func (a *analysis) passedOn(e ast.Expr, bound map[string][]string, whole, each r
 			}
 			paths = union(paths, more)
 		}
-		return paths, len(paths) <= maxPlaces, true
+		return paths, a.fits(paths), true
 	case ast.CallKind:
 		call := e.AsCall()
 		switch {
 		case call.FunctionName() == operators.Add:
-			paths, ok = both(call.Args()[0], call.Args()[1], bound, whole)
+			paths, ok = a.both(call.Args()[0], call.Args()[1], bound, whole)
 		case call.FunctionName() == operators.Conditional:
-			paths, ok = both(call.Args()[1], call.Args()[2], bound, whole)
+			paths, ok = a.both(call.Args()[1], call.Args()[2], bound, whole)
 		case call.IsMemberFunction() && isReordering(call.FunctionName()):
 			paths, ok = whole(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
@@ -135,7 +144,7 @@ func (a *analysis) flattened(of ast.Expr, bound map[string][]string) ([]string, 
 	}
 	inner, listed := a.listsOf(of, bound)
 	elements = union(union(elements, lists), inner)
-	return elements, (plain || listed) && len(elements) <= maxPlaces
+	return elements, a.fits(elements) && (plain || listed)
 }
 
 // listsOf returns the elements of the lists that an expression writes into a list.
@@ -193,12 +202,12 @@ func (a *analysis) valuesOf(e ast.Expr, bound map[string][]string) ([]string, bo
 			}
 			return a.pathsOf(call.Args()[0], bound) // one of the elements, or of the members
 		case name == operators.Conditional:
-			return both(call.Args()[1], call.Args()[2], bound, a.valuesOf)
+			return a.both(call.Args()[1], call.Args()[2], bound, a.valuesOf)
 		case call.IsMemberFunction() && name == "orValue" && len(call.Args()) == 1:
 			values, ok := a.valuesOf(call.Target(), bound)
 			other, certain := a.valuesOf(call.Args()[0], bound)
 			values = union(values, other)
-			return values, ok && (certain || isLiteral(call.Args()[0])) && len(values) <= maxPlaces
+			return values, a.fits(values) && ok && (certain || isLiteral(call.Args()[0]))
 		case call.IsMemberFunction() && name == "value" && len(call.Args()) == 0:
 			return a.valuesOf(call.Target(), bound)
 		case call.IsMemberFunction() && (name == "first" || name == "last") && len(call.Args()) == 0:
@@ -222,17 +231,17 @@ func (a *analysis) below(of ast.Expr, field string, bound map[string][]string) (
 	return all, true
 }
 
-func both(a, b ast.Expr, bound map[string][]string, of reading) ([]string, bool) {
-	first, ok := of(a, bound)
+func (a *analysis) both(one, other ast.Expr, bound map[string][]string, of reading) ([]string, bool) {
+	first, ok := of(one, bound)
 	if !ok {
 		return nil, false
 	}
-	second, ok := of(b, bound)
+	second, ok := of(other, bound)
 	if !ok {
 		return nil, false
 	}
 	all := union(first, second)
-	return all, len(all) <= maxPlaces
+	return all, a.fits(all)
 }
 
 // union returns the pointers of both lists, each once.

@@ -47,6 +47,7 @@ func TestCost(t *testing.T) {
 		"a value or another":           {"object.spec.containers" + strings.Repeat(".map(x, x.?image.orValue(x))", steps), steps + 1},
 		"either of two":                {"object.a" + strings.Repeat(".map(x, true ? x.a : x.b)", steps), 0},
 		"a list of both":               {"[object.a]" + strings.Repeat(".map(x, [x.a, x.b]).flatten()", steps), 0},
+		"some of too many":             {"([[object.c]] + [object.a" + strings.Repeat(".map(x, true ? x.a : x.b)", steps) + "]).flatten()", 0},
 		"more than places are kept of": {"[" + strings.Repeat("object.a, ", 300) + "object.b]", 2},
 	} {
 		got, err := pointer.OfList(row.expression)
