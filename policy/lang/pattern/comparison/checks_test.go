@@ -97,3 +97,25 @@ func TestStar(t *testing.T) {
 		}
 	}
 }
+
+// TestBytesThatAreNoText: the bytes that stand for hidden characters come from Literal alone, not
+// from a pattern and not from a value.
+func TestBytesThatAreNoText(t *testing.T) {
+	for _, pattern := range []string{"1\xff5", "\xf8", ">\xfa5", "a\xc1"} {
+		if _, err := comparison.Compile(pattern); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%q compiles: %v", pattern, err)
+		}
+	}
+	if _, err := comparison.Compile("1-5 ü\uFFFD"); err != nil {
+		t.Error(err)
+	}
+	c, err := comparison.CompileFilled(comparison.Literal("a*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]bool{"a*": true, "a\xf8": false, "a\xf9": false, "ab": false} {
+		if held, _ := c.Holds(&comparison.Budget{}, value); held != want {
+			t.Errorf("the characters a* hold for %q: %t", value, held)
+		}
+	}
+}

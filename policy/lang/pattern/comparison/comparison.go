@@ -21,6 +21,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -44,11 +45,16 @@ type scalar interface {
 }
 
 // Compile reads nil, a bool, a float64 or a string, as a policy writes it. Errors are about
-// other types, about an order over text that has none, and about too many comparisons in one
-// string, jmespath.ErrTooLarge.
+// other types, about text that is not UTF-8 (its bytes would count as those of a Literal), about
+// an order over text that has none, and about too many comparisons in one string,
+// jmespath.ErrTooLarge.
 func Compile(pattern any) (*Comparison, error) {
+	s, isText := pattern.(string)
+	if isText && !utf8.ValidString(s) {
+		return nil, fmt.Errorf("%q is not UTF-8", s)
+	}
 	c, err := CompileFilled(pattern)
-	if s, isText := pattern.(string); isText && err == nil {
+	if isText && err == nil {
 		err = c.scalar.(*text).ordered(s)
 	}
 	return c, err

@@ -346,7 +346,7 @@ func TestOpposites(t *testing.T) {
 }
 
 func FuzzHolds(f *testing.F) {
-	for _, seed := range []string{"1-5", "-1Mi!-+5Gi", "!a|b&c", ">= 1h", "1e999", "a?*b", "", "|", "0x1", "１-２"} {
+	for _, seed := range []string{"1-5", "-1Mi!-+5Gi", "!a|b&c", ">= 1h", "1e999", "a?*b", "", "|", "0x1", "１-２", "1\xff5"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, of, value string) {

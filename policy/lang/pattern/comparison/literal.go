@@ -48,10 +48,11 @@ func revealAll(s string, from int) string {
 }
 
 // hide hides the wildcards of a value that is matched with an operand in which some are
-// hidden.
+// hidden. Bytes of a value that are no UTF-8 are replaced as Literal replaces them, so that none is
+// taken for a hidden wildcard.
 func (c *comparison) hide(s string) string {
 	if !c.hidden {
 		return s
 	}
-	return strings.NewReplacer("*", hiding[0:1], "?", hiding[1:2]).Replace(s)
+	return strings.NewReplacer("*", hiding[0:1], "?", hiding[1:2]).Replace(strings.ToValidUTF8(s, "\uFFFD"))
 }
