@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // checkJSON refuses JSON that parsers read differently: a repeated key in one object, bytes after
@@ -228,7 +230,7 @@ func decode(members map[string]json.RawMessage, name string, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("field %q: %w", name, err)
+		return fmt.Errorf("field %q: %w", name, strictjson.Readable(err))
 	}
 	return nil
 }

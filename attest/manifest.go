@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // manifest holds the relevant fields of an OCI image manifest with evidence.
@@ -29,7 +30,7 @@ func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 	}
 	var m manifest
 	if err := json.Unmarshal(b, &m); err != nil {
-		return manifest{}, fmt.Errorf("manifest: %w", err)
+		return manifest{}, fmt.Errorf("manifest: %w", strictjson.Readable(err))
 	}
 	var err error
 	m.Layers, err = m.descriptors(b)
@@ -59,7 +60,7 @@ func (m manifest) descriptors(b []byte) ([]image.Descriptor, error) {
 	layers := make([]image.Descriptor, len(list))
 	for i, raw := range list {
 		if err := json.Unmarshal(raw, &layers[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", name, strictjson.Readable(err))
 		}
 	}
 	return layers, nil

@@ -1,7 +1,7 @@
-// Package registry reads images and evidence from registries and OCI layouts.
+// Package registry reads images and evidence from registries, and stores evidence there.
 //
 // It is the only package that sends HTTP requests to registries. A Client resolves tags,
-// and fetches manifests, blobs and referrers; a Layout does the same over an OCI image
+// and fetches manifests, blobs and referrers; package layout does the same over an OCI image
 // layout on disk. Both serve the search for evidence. Every answer is bounded, every body
 // is hashed, and a failure is an *Error. Its kind distinguishes not found, refused,
 // unavailable, above a bound, and contradictory content.

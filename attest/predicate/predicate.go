@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // errAbsent: predicates are optional in in-toto v1, and each type here requires one.
@@ -25,7 +26,7 @@ func decode(s attest.Statement, v any, types ...string) error {
 		return errAbsent
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("predicate of type %s: %w", s.PredicateType, err)
+		return fmt.Errorf("predicate of type %s: %w", s.PredicateType, strictjson.Readable(err))
 	}
 	return nil
 }

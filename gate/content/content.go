@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -142,7 +143,7 @@ func (r Reader) readImage(ctx context.Context, pinned image.Pinned, m policy.Ima
 	}
 	err := image.CheckManifest(m.Manifest)
 	if err == nil {
-		err = json.Unmarshal(m.Manifest, &manifest)
+		err = strictjson.Readable(json.Unmarshal(m.Manifest, &manifest))
 	}
 	if err == nil && manifest.Config.Digest.IsZero() {
 		err = errors.New("it names no configuration, so it is no image")

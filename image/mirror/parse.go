@@ -9,13 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // Bounds, so that a document cannot make each admission slow. They are far above real documents.
@@ -165,7 +165,7 @@ func (e envelope) name() (string, error) {
 	}
 	if len(e.Metadata) > 0 {
 		if err := kjson.UnmarshalCaseSensitivePreserveInts(e.Metadata, &metadata); err != nil {
-			return "", fmt.Errorf("metadata: %w", err)
+			return "", fmt.Errorf("metadata: %w", strictjson.Readable(err))
 		}
 	}
 	if problems := validation.IsDNS1123Subdomain(metadata.Name); len(problems) > 0 {
@@ -185,21 +185,16 @@ func (e envelope) name() (string, error) {
 
 // decode decodes JSON into a struct. Unknown and repeated fields are errors with their path.
 func decode(data []byte, into any, path string) error {
-	strict, err := kjson.UnmarshalStrict(data, into)
+	problems, err := strictjson.Decode(data, into)
+	if problem, ok := errors.AsType[*strictjson.Problem](err); ok {
+		return fmt.Errorf("%s: %s", below(path, problem.Path), problem.What)
+	}
 	if err != nil {
-		if m := regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w*\.(\S+) of type (\S+)`).FindStringSubmatch(err.Error()); m != nil {
-			return fmt.Errorf("%s: found a %s, which has no place there", below(path, m[2]), m[1])
-		}
 		return at(path, err)
 	}
 	var errs []error
-	for _, problem := range strict {
-		what, quoted, ok := strings.Cut(problem.Error(), ` "`)
-		if !ok {
-			errs = append(errs, at(path, problem))
-			continue
-		}
-		errs = append(errs, fmt.Errorf("%s: %s", below(path, strings.TrimSuffix(quoted, `"`)), what))
+	for _, problem := range problems {
+		errs = append(errs, fmt.Errorf("%s: %s", below(path, problem.Path), problem.What))
 	}
 	return errors.Join(errs...)
 }

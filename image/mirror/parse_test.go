@@ -28,7 +28,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an unknown field at the top", entry("{sources: [quay.io], targets: [{location: m.corp}]}") + "mirrors: []\n", "mirrors: unknown field"},
 		{"an unknown field of an entry", entry("{sources: [quay.io], targets: [{location: m.corp}], then: x}"), "spec.mirrors[0].then: unknown field"},
 		{"an unknown field of a target", entry("{sources: [quay.io], targets: [{location: m.corp, Path: Keep}]}"), "spec.mirrors[0].targets[0].Path: unknown field"},
-		{"a wrong type", entry("{sources: quay.io, targets: [{location: m.corp}]}"), "spec.mirrors.sources: found a string"},
+		{"a wrong type", entry("{sources: quay.io, targets: [{location: m.corp}]}"), "spec.mirrors.sources: want a list, found string"},
 		{"no sources", entry("{targets: [{location: m.corp}]}"), "spec.mirrors[0].sources: want 1 to"},
 		{"no targets", entry("{sources: [quay.io]}"), "spec.mirrors[0].targets: want 1 to"},
 		{"an unknown when", entry("{sources: [quay.io], targets: [{location: m.corp}], when: verified}"), `spec.mirrors[0].when: "verified" is not known: want one of [Verified Present Always]`},

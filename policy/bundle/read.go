@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // Read is the content of a bundle that was read, and its metadata.
@@ -92,7 +93,7 @@ func (r *Read) entries(archive *tar.Reader) error {
 	}
 	var index manifest
 	if err := json.Unmarshal(text, &index, json.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("%s: %w", manifestPath, err)
+		return fmt.Errorf("%s: %w", manifestPath, strictjson.Readable(err))
 	}
 	if err := index.check(int64(len(text))); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
@@ -87,7 +88,7 @@ func (l *Layout) readIndex() error {
 		Manifests []indexEntry `json:"manifests"`
 	}
 	if err := json.Unmarshal(body, &index); err != nil {
-		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its index.json: %w", err))
+		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its index.json: %w", strictjson.Readable(err)))
 	}
 	if len(index.Manifests) > maxLayoutManifests {
 		return l.fail("open OCI layout", "", image.Bound, fmt.Errorf("its index.json lists more than %d manifests", maxLayoutManifests))

@@ -44,7 +44,7 @@ func ParseKey(text []byte) (*Key, error) {
 	}
 	private, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("decision log: key: want ECDSA on P-256, found %T", parsed)
+		return nil, errors.New("decision log: key: want ECDSA on P-256, found another algorithm")
 	}
 	return newKey(private)
 }
@@ -109,7 +109,7 @@ func ParsePublicKeys(text []byte) (Keys, error) {
 		}
 		public, ok := parsed.(*ecdsa.PublicKey)
 		if !ok {
-			return nil, fmt.Errorf("decision log: key: want ECDSA on P-256, found %T", parsed)
+			return nil, errors.New("decision log: key: want ECDSA on P-256, found another algorithm")
 		}
 		id, err := keyID(public)
 		if err != nil {

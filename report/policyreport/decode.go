@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/report/policyreport/internal/merge"
 
 	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
@@ -73,7 +74,7 @@ func parse(text []byte) (PolicyReport, API, error) {
 	}
 	var object PolicyReport
 	if err := json.Unmarshal(text, &object); err != nil {
-		return PolicyReport{}, "", err
+		return PolicyReport{}, "", strictjson.Readable(err)
 	}
 	api, ok := apiOf(object.APIVersion, object.Kind)
 	switch {

@@ -50,7 +50,7 @@ func ParseKey(text, password []byte) (Key, error) {
 	}
 	signer, ok := parsed.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("private key: %T does not sign", parsed)
+		return nil, errors.New("private key: its algorithm does not sign: want ECDSA, Ed25519 or RSA")
 	}
 	return newFileKey(signer)
 }

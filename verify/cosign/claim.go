@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -23,7 +24,7 @@ type simpleSigning struct {
 func parseSimpleSigning(text []byte) (simpleSigning, error) {
 	var parsed payload.SimpleContainerImage
 	if err := json.Unmarshal(text, &parsed); err != nil {
-		return simpleSigning{}, fmt.Errorf("simple signing payload: %w", err)
+		return simpleSigning{}, fmt.Errorf("simple signing payload: %w", strictjson.Readable(err))
 	}
 	if parsed.Critical.Type != payload.CosignSignatureType {
 		return simpleSigning{}, fmt.Errorf("simple signing payload: its type is %q, want %q", parsed.Critical.Type, payload.CosignSignatureType)

@@ -13,6 +13,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/verify/internal/limits"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
@@ -129,7 +130,7 @@ func (l *layer) readChain(text string) error {
 func (l *layer) readEntry(text string) error {
 	var entry bundle.RekorBundle
 	if err := json.Unmarshal([]byte(text), &entry); err != nil {
-		return err
+		return strictjson.Readable(err)
 	}
 	encoded, ok := entry.Payload.Body.(string)
 	if !ok {
@@ -152,7 +153,7 @@ func (l *layer) readEntry(text string) error {
 func (l *layer) readTimestamp(text string) error {
 	var timestamp bundle.RFC3161Timestamp
 	if err := json.Unmarshal([]byte(text), &timestamp); err != nil {
-		return err
+		return strictjson.Readable(err)
 	}
 	if len(timestamp.SignedRFC3161Timestamp) == 0 {
 		return errors.New("it holds no timestamp")

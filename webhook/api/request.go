@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -105,7 +106,7 @@ func (p *pending) readQuery(body []byte, rawQuery string) ([]gate.Request, error
 	}
 	var q Query
 	if err := json.Unmarshal(body, &q, json.RejectUnknownMembers(true)); err != nil {
-		return nil, problemf(Malformed, `want a body such as {"images": ["registry.example/app:v1"], "namespace": "shop"}: %v`, err)
+		return nil, problemf(Malformed, `want a body such as {"images": ["registry.example/app:v1"], "namespace": "shop"}: %v`, strictjson.Readable(err))
 	}
 	if err := p.setNamespace(q.Namespace); err != nil {
 		return nil, err

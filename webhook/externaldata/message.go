@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
@@ -51,7 +52,7 @@ type item struct {
 func decode(body []byte) ([]string, error) {
 	var r providerRequest
 	if err := json.Unmarshal(body, &r); err != nil {
-		return nil, fmt.Errorf("read the ProviderRequest: %w", err)
+		return nil, fmt.Errorf("read the ProviderRequest: %w", strictjson.Readable(err))
 	}
 	if r.APIVersion != apiVersion || r.Kind != requestKind {
 		return nil, fmt.Errorf("the body must be %s of %s, got %s of %s", requestKind, apiVersion,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
@@ -40,7 +41,7 @@ type images struct {
 func decode(body []byte) (images, error) {
 	var r imageReview
 	if err := json.Unmarshal(body, &r); err != nil {
-		return images{}, fmt.Errorf("read the ImageReview: %w", err)
+		return images{}, fmt.Errorf("read the ImageReview: %w", strictjson.Readable(err))
 	}
 	if r.APIVersion != apiVersion || r.Kind != kind {
 		return images{}, fmt.Errorf("the body must be %s of %s, got %s of %s", kind, apiVersion,

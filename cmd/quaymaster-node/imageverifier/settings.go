@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 const (
@@ -118,7 +118,11 @@ func readSettings(path string) (*Settings, error) {
 		return nil, err
 	}
 	s := &Settings{timeout: DefaultTimeout}
-	if err := json.Unmarshal(text, s, json.RejectUnknownMembers(true)); err != nil { // unlike YAML's, in one case only
+	problems, err := strictjson.Decode(text, s)
+	for _, problem := range problems {
+		err = errors.Join(err, problem)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.Timeout != "" {

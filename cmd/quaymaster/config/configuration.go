@@ -1,13 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // The type of a configuration file.
@@ -314,15 +316,15 @@ func Parse(text []byte) (Configuration, error) {
 	if err := checkKind(text); err != nil {
 		return c, err
 	}
-	if err := yaml.UnmarshalStrict(text, &Configuration{}); err != nil { // for the better error messages
-		return c, err
-	}
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return c, err
 	}
-	// But it takes a field in any case, so that clientca: "" would undo clientCA.
-	if err := json.Unmarshal(text, &c, json.RejectUnknownMembers(true)); err != nil {
+	problems, err := strictjson.Decode(text, &c)
+	for _, problem := range problems {
+		err = errors.Join(err, problem)
+	}
+	if err != nil {
 		return c, err
 	}
 	c.fill()

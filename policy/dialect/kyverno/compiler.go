@@ -115,7 +115,7 @@ func read(text []byte, into any) ([]byte, error) {
 func readMetadata(raw json.RawMessage) (metadata, error) {
 	var meta metadata
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return meta, field.Fail("metadata", "%w", document.Readable(err))
+		return meta, field.Fail("metadata", "%w", field.Readable(err))
 	}
 	return meta, nil
 }
@@ -256,7 +256,7 @@ const ofTargets = "mutate.targets"
 func headOf(raw json.RawMessage, path string) (ruleHead, error) {
 	var fields map[string]any
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return ruleHead{}, field.Fail(path, "%w", document.Readable(err))
+		return ruleHead{}, field.Fail(path, "%w", field.Readable(err))
 	}
 	name, isText := fields["name"].(string)
 	if fields["name"] != nil && !isText {

@@ -92,7 +92,7 @@ func (p *policyCompiler) follow(raw json.RawMessage, path string, add func(follo
 	}
 	var written map[string]any
 	if err := json.Unmarshal(raw, &written); err != nil {
-		return field.Fail(path, "%w", document.Readable(err))
+		return field.Fail(path, "%w", field.Readable(err))
 	}
 	name, _ := written["name"].(string)
 	for _, g := range autogen.Followers(name, p.controllers) {

@@ -3,13 +3,10 @@ package document
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
-
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -46,59 +43,21 @@ func Under(path string, err error) error {
 }
 
 // Decode reads JSON into a struct. Unknown or repeated fields, and those that differ in case, are
-// errors with their path.
+// errors with their path. For an unknown field it suggests the most similar one.
 func Decode(data []byte, into any, path string) error {
-	strict, err := kjson.UnmarshalStrict(data, into)
+	problems, err := strictjson.Decode(data, into)
 	if err != nil {
-		return field.Below(path, Readable(err))
+		return field.Below(path, field.Readable(err))
 	}
 	var errs []error
-	for _, problem := range strict {
-		errs = append(errs, fieldProblem(problem.Error(), path, reflect.TypeOf(into)))
+	for _, problem := range problems {
+		what := problem.What
+		if right := meant(problem.Path, reflect.TypeOf(into)); right != "" && strings.HasPrefix(what, "unknown") {
+			what += ": did you mean " + right + "?"
+		}
+		errs = append(errs, field.Fail(Join(path, problem.Path), "%s", what))
 	}
 	return errors.Join(errs...)
-}
-
-// fieldProblem extracts the path from a message such as: unknown field "a.b", and suggests the
-// most similar field.
-func fieldProblem(message, path string, of reflect.Type) error {
-	what, quoted, ok := strings.Cut(message, ` "`)
-	if !ok {
-		return field.Fail(path, "%s", message)
-	}
-	name := strings.TrimSuffix(quoted, `"`)
-	if right := meant(name, of); right != "" && strings.HasPrefix(what, "unknown") {
-		what += ": did you mean " + right + "?"
-	}
-	return field.Fail(Join(path, name), "%s", what)
-}
-
-// Readable removes the Go types from a message of encoding/json.
-func Readable(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		// Embedded parts have no name in the document.
-		name := strings.TrimPrefix(wrong.Field, "Document.")
-		return fmt.Errorf("%s: want %s, found %s", name, wanted(wrong.Type.String()), wrong.Value)
-	}
-	if m := regexp.MustCompile(`cannot unmarshal (\w+) into Go struct field \w+\.(\S+) of type (\S+)`).FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("%s: want %s, found %s", m[2], wanted(m[3]), m[1])
-	}
-	return err
-}
-
-func wanted(goType string) string {
-	switch {
-	case strings.HasPrefix(goType, "[]"):
-		return "a list"
-	case strings.Contains(goType, "int"):
-		return "a whole number"
-	case strings.HasSuffix(goType, "bool"):
-		return "true or false"
-	case goType == "string":
-		return "a string"
-	}
-	return "an object"
 }
 
 // Plain turns a typed value into JSON as the rule languages read it.

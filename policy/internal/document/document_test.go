@@ -91,13 +91,6 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-func TestReadable(t *testing.T) {
-	other := errors.New("some other")
-	if got := document.Readable(other); got != other { //nolint:errorlint // the very same
-		t.Errorf("%v became %v", other, got)
-	}
-}
-
 func TestPlain(t *testing.T) {
 	got, err := document.Plain(inner{Message: "a"})
 	if members, _ := got.(map[string]any); err != nil || members["message"] != "a" {

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"reflect"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 const (
@@ -68,24 +68,15 @@ func ReadUpTo(most int, text []byte, into any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	strict, err := kjson.UnmarshalStrict(data, into)
+	problems, err := strictjson.Decode(data, into)
 	if err != nil {
 		return data, Readable(err)
 	}
 	var errs []error
-	for _, problem := range strict {
-		errs = append(errs, fieldProblem(problem.Error()))
+	for _, problem := range problems {
+		errs = append(errs, Fail(problem.Path, "%s", problem.What))
 	}
 	return data, errors.Join(errs...)
-}
-
-// fieldProblem extracts the path from a message such as: unknown field "a.b".
-func fieldProblem(message string) error {
-	what, quoted, ok := strings.Cut(message, ` "`)
-	if !ok {
-		return errors.New(message)
-	}
-	return Fail(strings.TrimSuffix(quoted, `"`), "%s", what)
 }
 
 // RefuseNull refuses fields of spec that are written without a value: left out, they would
@@ -106,26 +97,12 @@ func RefuseNull(document []byte, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// Readable removes the Go types from a message of encoding/json.
+// Readable removes the Go types from a message about JSON; other errors stay.
 func Readable(err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return Fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)
+	if problem, ok := errors.AsType[*strictjson.Problem](strictjson.Readable(err)); ok {
+		return Fail(problem.Path, "%s", problem.What)
 	}
 	return err
-}
-
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return "a list"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "a whole number"
-	case reflect.String:
-		return "a string"
-	}
-	return "an object"
 }
 
 // ReadName returns the name in metadata. It ignores other fields: the API server may have more of

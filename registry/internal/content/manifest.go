@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
 // mediaTypeArtifact is the withdrawn artifact manifest of OCI 1.1 candidates,
@@ -38,7 +39,7 @@ type Outline struct {
 func Describe(body []byte, header string) (image.Descriptor, error) {
 	var parsed Outline
 	if err := json.Unmarshal(body, &parsed); err != nil {
-		return image.Descriptor{}, fmt.Errorf("the body (%s) is no manifest: %w", OrNone(header), err)
+		return image.Descriptor{}, fmt.Errorf("the body (%s) is no manifest: %w", OrNone(header), strictjson.Readable(err))
 	}
 	mediaType := parsed.MediaType
 	if IsManifestType(header) {

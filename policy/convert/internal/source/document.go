@@ -3,15 +3,14 @@ package source
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
-	kjson "sigs.k8s.io/json"
-
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -63,41 +62,24 @@ func (s Document) At(path string) string { return s.Prefix + path }
 // Decode reads JSON into a struct; an unknown field, one in another case and one
 // of another type are refused with their path.
 func (c *Conversion) Decode(text []byte, into any, path string) bool {
-	strict, err := kjson.UnmarshalStrict(text, into)
+	problems, err := strictjson.Decode(text, into)
 	if err != nil {
-		field, why := readable(err)
-		c.Refuse(Below(path, field), why, "mend the document")
+		c.unreadable(path, err)
 		return false
 	}
-	for _, problem := range strict {
-		what, field, ok := strings.Cut(problem.Error(), ` "`)
-		if !ok {
-			c.Refuse(path, problem.Error(), "mend the document")
-			continue
-		}
-		c.Refuse(Below(path, strings.TrimSuffix(field, `"`)), what, "its meaning is unknown: remove it, or keep the policy where it is")
+	for _, problem := range problems {
+		c.Refuse(Below(path, problem.Path), problem.What, "its meaning is unknown: remove it, or keep the policy where it is")
 	}
-	return len(strict) == 0
+	return len(problems) == 0
 }
 
-// readable takes the field and the Go types out of a message of encoding/json.
-func readable(err error) (field, why string) {
-	m := regexp.MustCompile(`cannot unmarshal (\S+) into Go (?:struct field [^.\s]*\.(\S+)|value) of type (\S+)`).FindStringSubmatch(err.Error())
-	if m == nil {
-		return "", err.Error()
+// unreadable refuses a part that has another type than its field.
+func (c *Conversion) unreadable(path string, err error) {
+	problem, ok := errors.AsType[*strictjson.Problem](strictjson.Readable(err))
+	if !ok {
+		problem = &strictjson.Problem{What: err.Error()}
 	}
-	wanted := "an object"
-	switch of := strings.TrimLeft(m[3], "*"); {
-	case strings.HasPrefix(of, "[]"):
-		wanted = "a list"
-	case of == "bool":
-		wanted = "true or false"
-	case strings.Contains(of, "int"):
-		wanted = "a whole number"
-	case of == "string":
-		wanted = "a text"
-	}
-	return m[2], "want " + wanted + ", found " + m[1]
+	c.Refuse(Below(path, problem.Path), problem.What, "mend the document")
 }
 
 // Below puts two paths together.

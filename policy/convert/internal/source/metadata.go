@@ -17,8 +17,7 @@ func (c *Conversion) Metadata(raw json.RawMessage, at string) Metadata {
 		return m
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
-		field, why := readable(err)
-		c.Refuse(Below(at, field), why, "mend the document")
+		c.unreadable(at, err)
 	}
 	return m
 }

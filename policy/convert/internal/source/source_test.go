@@ -42,7 +42,7 @@ func TestDecode(t *testing.T) {
 		{"a list for an object", `{"spec": {"inner": []}}`, "document 2: spec.inner: want an object, found array"},
 		{"a number inside of what has no name", `{"spec": {"inner": {"deep": 2}}}`, "document 2: spec.inner.deep: want a text, found number"},
 		{"a list for the whole", `[]`, "document 2: want an object, found array"},
-		{"half a number", `{"spec": {"count": 2.5}}`, "document 2: json: cannot unmarshal number 2.5"},
+		{"half a number", `{"spec": {"count": 2.5}}`, "document 2: spec.count: want a whole number, found number 2.5"},
 		{"a field twice", `{"spec": {"count": 2, "count": 3}}`, "document 2: spec.count: duplicate field"},
 	} {
 		c := source.New(source.Options{})
