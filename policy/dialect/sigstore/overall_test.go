@@ -50,6 +50,56 @@ func TestOverall(t *testing.T) {
 	}
 }
 
+// TestSiblingsAtTheGate: a policy about the authorities together may have a condition on one of
+// them, in CUE and in Rego.
+func TestSiblingsAtTheGate(t *testing.T) {
+	y := newYard(t)
+	authorities := "  authorities: [{name: release, key: {data: $RELEASE}}, {name: all, static: {action: pass}}]\n"
+	for language, text := range map[string]string{
+		"CUE": `  policy:
+    type: cue
+    data: |
+      package sigstore
+      import "list"
+      authorityMatches: {
+        all: static: true
+        release: signatures: list.MaxItems(9)
+        if len(authorityMatches.release.signatures) < 1 {
+          enough: 1
+          enough: "no"
+        }
+      }
+`,
+		"Rego": `  policy:
+    type: rego
+    data: |
+      package sigstore
+      isCompliant {
+        input.authorityMatches.all.static
+        found := input.authorityMatches.release.signatures
+        count(found) >= 1
+      }
+`,
+	} {
+		g, err := y.Gate(y.compile(t, strings.NewReplacer("ghcr.io/org", "$HOST/shop").Replace(head)+text+authorities))
+		done(t, err)
+		for _, c := range []struct {
+			by     evidence
+			want   gate.Result
+			reason string
+		}{
+			{byKey(release), gate.Allow, "signed"},
+			{byKey(stranger), gate.Deny, "by another key"},
+		} {
+			image := y.build("shop")
+			c.by(t, y, image)
+			if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+				t.Errorf("%s, %s: %s, want %s: %v", language, c.reason, out.Result, c.want, out)
+			}
+		}
+	}
+}
+
 // TestNotThereAtTheGate: a CUE policy over a missing value does not hold, next to an
 // authority that always passes.
 func TestNotThereAtTheGate(t *testing.T) {

@@ -34,7 +34,7 @@ func (c *Condition) refersTo(name string, data map[string]any) bool {
 		return true
 	}
 	for member := range data {
-		if c.declared.reaches(name, member) {
+		if c.declared.reaches(name, member, used) {
 			return true
 		}
 	}

@@ -29,6 +29,8 @@ func TestAttacksAreRefused(t *testing.T) {
 		{"#A: {a?: #A, b: limit}\nlimit: 1\npredicate: #A", "refers to itself", "recursion, and then something else"},
 		{"X=#A: {a?: X}\npredicate: #A", "refers to itself", "recursion by another name"},
 		{"predicate: {x: [for e in predicate.y {e}], y: [...]}", "refers to itself", "recursion, by the names"},
+		{"predicate: {x: [if predicate.y > 0 {predicate.x}], y: int}", "refers to itself", "recursion below a condition on a sibling"},
+		{"#A: {n: int, if len(#A.next) > 0 {next: #A}}\npredicate: #A", "refers to itself", "recursion below a condition on itself"},
 		{"predicate: {" + times(10, func(i int) string { return fmt.Sprintf("x: {a%d: 1} | {b%d: 1}", i, i) }, "\n") + "}", "1024 combinations", "alternatives of one field"},
 		{"predicate: x: " + times(10, same("(1|2)"), " & "), "1024 combinations", "alternatives of one value"},
 		{"#A: 1 | 2 | 3\npredicate: x: " + times(6, same("#A"), " & "), "729 combinations", "alternatives by a definition"},

@@ -188,7 +188,7 @@ func (c *cost) useless(file *ast.File, members []string) error {
 		if err != nil || isHidden(field.Label) || slices.Contains(members, name) || inUse[name] {
 			continue
 		}
-		if field.Constraint == token.OPTION || !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member) }) {
+		if field.Constraint == token.OPTION || !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member, used) }) {
 			return fmt.Errorf("%s: %s constrains no member of the data (%s): is it misspelt?", field.Pos(), name, strings.Join(members, ", "))
 		}
 	}

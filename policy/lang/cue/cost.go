@@ -45,7 +45,7 @@ func declarations(file *ast.File) *cost {
 // loops over independent lists.
 func (c *cost) loopsOf(file *ast.File) (int, error) {
 	for name := range c.byName {
-		if c.reaches(name, name) {
+		if c.reaches(name, name, builtFrom) {
 			return 0, fmt.Errorf("%s refers to itself, so that its cost is unbounded: give the referenced value a name of its own", name)
 		}
 	}
@@ -142,16 +142,16 @@ func aliases(field *ast.Field) (names []string) {
 	return names
 }
 
-// reaches reports whether a declaration refers to a name, also indirectly. It compares
-// names alone: it misses no reference, but may report false ones.
-func (c *cost) reaches(name, wanted string) bool {
+// reaches reports whether a declaration refers to a name, also indirectly, by the names of uses. It
+// compares names alone: it misses no reference, but may report false ones.
+func (c *cost) reaches(name, wanted string, uses func(ast.Node, func(string))) bool {
 	seen := map[string]bool{}
 	var from func(string) bool
 	from = func(name string) bool {
 		found := false
 		for _, path := range c.byName[name] {
 			for _, value := range c.byPath[path] {
-				used(value, func(next string) {
+				uses(value, func(next string) {
 					if found || next == wanted {
 						found = true
 						return
@@ -169,19 +169,27 @@ func (c *cost) reaches(name, wanted string) bool {
 }
 
 // used reports each name that an expression refers to.
-func used(node ast.Node, tell func(string)) {
+func used(node ast.Node, tell func(string)) { eachName(node, true, tell) }
+
+// builtFrom is used without the conditions of if clauses: these become true or false, and so do not
+// grow a value. A field may have a condition on its siblings.
+func builtFrom(node ast.Node, tell func(string)) { eachName(node, false, tell) }
+
+func eachName(node ast.Node, conditions bool, tell func(string)) {
 	ast.Walk(node, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
 			tell(n.Name)
 		case *ast.SelectorExpr:
-			used(n.X, tell)
+			eachName(n.X, conditions, tell)
 			return false
+		case *ast.IfClause:
+			return conditions
 		case *ast.Field:
 			if _, _, err := ast.LabelName(n.Label); err != nil {
-				used(n.Label, tell)
+				eachName(n.Label, conditions, tell)
 			}
-			used(n.Value, tell)
+			eachName(n.Value, conditions, tell)
 			return false
 		}
 		return true
@@ -324,6 +332,7 @@ func (c *cost) nestedByName(name string) int {
 		return known
 	}
 	deepest := 0
+	c.loops[name] = 0 // for a condition below that refers to it
 	for _, path := range c.byName[name] {
 		for _, value := range c.byPath[path] {
 			deepest = max(deepest, c.nested(value, nil))

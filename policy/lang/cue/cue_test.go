@@ -19,6 +19,16 @@ func decode(t *testing.T, text string) any {
 	return data
 }
 
+// siblings has a condition on a field next to it: fewer than two scanners is an error.
+const siblings = `import "list"
+predicate: {
+	build: by: list.MaxItems(1)
+	if len(predicate.scans.by) < 2 {
+		enough: 2
+		enough: "no"
+	}
+}`
+
 func TestHolds(t *testing.T) {
 	for _, c := range []struct {
 		policy, data string
@@ -36,6 +46,15 @@ func TestHolds(t *testing.T) {
 		{`predicate: must!: int`, `{"predicate":{}}`, false, "must", "a required field"},
 		{"import \"time\"\nbefore: time.Parse(time.RFC3339, \"2049-10-09T17:10:27Z\")\npredicate: at: <before", `{"predicate":{"at":"2030-01-01T00:00:00Z"}}`, true, "", "a time before one of the policy's own"},
 		{"import \"time\"\nbefore: time.Parse(time.RFC3339, \"2049-10-09T17:10:27Z\")\npredicate: at: <before", `{"predicate":{"at":"2050-01-01T00:00:00Z"}}`, false, "predicate.at", "a time after it"},
+		{siblings, `{"predicate":{"build":{"by":["a"]},"scans":{"by":["b","c"]}}}`, true, "", "a condition on a sibling that does not hold"},
+		{siblings, `{"predicate":{"build":{"by":["a"]},"scans":{"by":["b"]}}}`, false, "conflicting", "a condition on a sibling that holds"},
+		{siblings, `{"predicate":{"build":{"by":["a"]},"scans":{}}}`, false, "by", "the condition's field is missing"},
+		{siblings, `{"predicate":{"build":{"by":["a"]}}}`, false, "scans", "the sibling is missing"},
+		{siblings, `{"predicate":{"build":{"by":["a","b"]},"scans":{"by":["b","c"]}}}`, false, "by", "what has no condition does not hold"},
+		{"predicate: {n: int, if predicate.n > 2 {tag: \"big\"}}", `{"predicate":{"n":3,"tag":"big"}}`, true, "", "a value by the condition"},
+		{"predicate: {n: int, if predicate.n > 2 {tag: \"big\"}}", `{"predicate":{"n":3,"tag":"small"}}`, false, "tag", "another value than by the condition"},
+		{"predicate: {n: int, if predicate.n > 2 {tag: \"big\"}}", `{"predicate":{"n":3}}`, false, "predicate.tag is missing", "the value is missing"},
+		{"predicate: {n: int, if predicate.n > 2 {tag: \"big\"}}", `{"predicate":{"n":1,"tag":"small"}}`, true, "", "the condition does not hold"},
 		{"limit: 3\npredicate: n: <=limit", `{"predicate":{"n":3}}`, true, "", "a field of the policy's own"},
 		{"limit: 3\npredicate: n: <=limit", `{"predicate":{"n":4}}`, false, "predicate.n", "beyond it"},
 		{"#P: {a: int}\npredicate: #P", `{"predicate":{"a":1}}`, true, "", "a definition"},
