@@ -195,6 +195,7 @@ func TestRefused(t *testing.T) {
 		{"no resources", rules("", ""), ".resourceRules[0].resources"},
 		{"a kind", rules("Pod", ""), ".resourceRules[0].resources[0]"},
 		{"a resource that Kubernetes does not have", strings.Replace(rules("gadgets", ""), "'*'", "'', apps", 1), ".resourceRules[0].resources[0]"},
+		{"one that Kubernetes had in another group", strings.Replace(rules("podsecuritypolicies", ""), "'*'", "apps", 1), ".resourceRules[0].resources[0]"},
 		{"one of another group alone", strings.Replace(rules("deployments", ""), "'*'", "''", 1), ".resourceRules[0].resources[0]"},
 		{"one beside others that exist", strings.Replace(rules("pods, gadgets", ""), "'*'", "''", 1), ".resourceRules[0].resources[1]"},
 		{"a subresource that pods do not have", rules("pods/foo", ""), ".resourceRules[0].resources[0]"},
@@ -231,6 +232,8 @@ func TestRefused(t *testing.T) {
 		"a product of which two pairs exist":   strings.Replace(rules("pods, deployments", ""), "'*'", "'', apps", 1),
 		"a resource that a definition brings":  strings.Replace(rules("gadgets", ""), "'*'", "example.com", 1),
 		"a resource of any group":              rules("gadgets", ""),
+		"a resource that Kubernetes had":       strings.Replace(rules("podsecuritypolicies", ""), "'*'", "policy", 1),
+		"one of a group that Kubernetes had":   strings.Replace(rules("ingresses", ""), "'*'", "extensions", 1),
 		"a subresource of an unknown resource": strings.Replace(rules("gadgets/foo", ""), "'*'", "example.com", 1),
 	} {
 		if _, err := constraint.Compile(read(t, text), "spec", nil); err != nil {

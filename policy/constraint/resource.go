@@ -49,10 +49,10 @@ func (u unserved) Error() string {
 }
 
 // coming returns the groups in which the resource may be added later: those outside of Kubernetes
-// itself with domain names, as custom resource definitions require.
+// itself with domain names, as custom resource definitions require, and those in which it was.
 func (u unserved) coming() []string {
 	return slices.DeleteFunc(slices.Clone(u.groups), func(group string) bool {
-		return !strings.Contains(group, ".") || slices.ContainsFunc(Known(), func(r Resource) bool { return r.Group == group })
+		return !builtin.IsRemoved(group, u.name) && (!strings.Contains(group, ".") || slices.ContainsFunc(Known(), func(r Resource) bool { return r.Group == group }))
 	})
 }
 
