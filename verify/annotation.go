@@ -17,9 +17,9 @@ func MissingAnnotation(wanted, signed map[string]string) *Rejection {
 		if ok && value == wanted[name] {
 			continue
 		}
-		reject := &Rejection{Code: WrongAnnotation, Expected: name + "=" + wanted[name]}
+		reject := &Rejection{Code: WrongAnnotation, Expected: name + "=" + Visible(wanted[name])}
 		if ok {
-			reject.Found = name + "=" + value
+			reject.Found = name + "=" + Visible(value)
 		}
 		return reject
 	}

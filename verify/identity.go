@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -59,14 +61,33 @@ func (m Matcher) Match(text string) bool {
 // IsZero reports whether m has no pattern and so matches nothing.
 func (m Matcher) IsZero() bool { return m.mode == "" || m.pattern == "" }
 
-// String returns the pattern, marked unless it is an exact text.
+// String returns the pattern, marked unless it is an exact text, and as Visible.
 func (m Matcher) String() string {
-	switch m.mode {
-	case "regexp":
+	if m.mode == "regexp" {
 		return "/" + m.pattern + "/"
-	default:
-		return m.pattern
 	}
+	return Visible(m.pattern)
+}
+
+// Beside is String for a message with found texts, none of which matches. It says that an
+// expression matches a part of one, as is enough for cosign and Kyverno.
+func (m Matcher) Beside(found ...string) string {
+	if m.mode != "regexp" {
+		return m.String()
+	}
+	part, err := regexp.Compile(m.pattern)
+	if err == nil && slices.ContainsFunc(found, part.MatchString) && !slices.ContainsFunc(found, m.Match) {
+		return m.String() + ", which must match the whole text and matches a part of it"
+	}
+	return m.String()
+}
+
+// Visible quotes a text whose white space a message would hide, such as a line break at its end.
+func Visible(text string) string {
+	if text == strings.Join(strings.Fields(text), " ") {
+		return text
+	}
+	return strconv.Quote(text) + " with its white space"
 }
 
 // MarshalJSON makes a Matcher part of an authority's hash.
@@ -99,10 +120,13 @@ func (i Identity) Match(issuer string, subjects []string) bool {
 func (i Identity) String() string { return i.Subject.String() + " (" + i.Issuer.String() + ")" }
 
 // String returns the identities, joined by "or".
-func (k Keyless) String() string {
+func (k Keyless) String() string { return k.Beside("", nil) }
+
+// Beside is String for a message with the found issuer and subjects, as Matcher's.
+func (k Keyless) Beside(issuer string, subjects []string) string {
 	identities := make([]string, 0, len(k.Identities))
 	for _, identity := range k.Identities {
-		identities = append(identities, identity.String())
+		identities = append(identities, identity.Subject.Beside(subjects...)+" ("+identity.Issuer.Beside(issuer)+")")
 	}
 	return strings.Join(identities, " or ")
 }

@@ -179,13 +179,13 @@ func (s Summary) String() string {
 func (s Summary) Admit(keyless verify.Keyless) (string, *verify.Rejection) {
 	subject, ok := s.match(keyless.Identities)
 	if !ok {
-		return "", &verify.Rejection{Code: verify.WrongIdentity, Expected: keyless.String(), Found: s.String()}
+		return "", &verify.Rejection{Code: verify.WrongIdentity, Expected: keyless.Beside(s.Issuer, s.Subjects), Found: s.String()}
 	}
 	for _, extension := range keyless.Extensions {
 		if found := s.Extensions[extension.OID]; !extension.Value.Match(found) {
 			return "", &verify.Rejection{
 				Code:     verify.WrongExtension,
-				Expected: nameOf(extension) + "=" + extension.Value.String(),
+				Expected: nameOf(extension) + "=" + extension.Value.Beside(found),
 				Found:    nameOf(extension) + "=" + found,
 			}
 		}
