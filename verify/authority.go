@@ -131,6 +131,24 @@ type Notation struct {
 	Level Level `json:"level"`
 }
 
+// Size returns about how much memory the authority takes, in bytes: its keys and certificates.
+func (a Authority) Size() int {
+	size := len(a.TrustedRoot) + len(a.Log.Keys) + len(a.Log.Root) + len(a.Timestamp.Chain) + len(a.Timestamp.Root)
+	if a.Key != nil {
+		size += len(a.Key.Ref) + len(a.Key.PEM)
+	}
+	if a.Keyless != nil {
+		size += len(a.Keyless.Roots) + len(a.Keyless.CT.Keys)
+	}
+	if a.Certificate != nil {
+		size += len(a.Certificate.Leaf) + len(a.Certificate.Chain) + len(a.Certificate.CT.Keys)
+	}
+	if a.Notation != nil {
+		size += len(a.Notation.CA) + len(a.Notation.SigningAuthority) + len(a.Notation.TSA)
+	}
+	return size
+}
+
 // Kind returns "key", "keyless", "certificate" or "notation".
 func (a Authority) Kind() string {
 	switch {

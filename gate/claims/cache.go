@@ -57,7 +57,10 @@ func New(config Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{MaxCost: maxHashes, MaxTTL: 24 * time.Hour, Now: config.Now})
+	c.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{
+		MaxCost: hashBytes, MaxTTL: 24 * time.Hour, Now: config.Now,
+		Cost: func(a *verify.Authority, h hashed) int { return answerBytes + a.Size() + len(h.pem) },
+	})
 	if err != nil {
 		return nil, err
 	}

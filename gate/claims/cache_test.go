@@ -1,9 +1,11 @@
 package claims
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -333,6 +335,29 @@ func TestHash(t *testing.T) {
 	}
 	if _, err := f.Hash(&verify.Authority{}, verify.Authority{Name: "keyless"}); err != nil {
 		t.Errorf("an authority without a key: %v", err)
+	}
+}
+
+// TestHashesOfLargeAuthorities: authorities that expressions make for one request each do not stay
+// in memory, where they have large roots.
+func TestHashesOfLargeAuthorities(t *testing.T) {
+	f := newFixture(t, nil)
+	kept := 0
+	var all []*verify.Authority
+	for i := range 64 {
+		a := &verify.Authority{Name: strconv.Itoa(i), TrustedRoot: bytes.Repeat([]byte{byte(i)}, 1<<20), Key: &verify.Key{PEM: []byte("k")}}
+		if _, err := f.Hash(a, *a); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	for _, a := range all {
+		if f.IsHashed(a) {
+			kept++
+		}
+	}
+	if kept == 0 || kept > 16 {
+		t.Errorf("%d of %d authorities of 1 MiB are kept", kept, len(all))
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 	factBytes   = 64 << 20
 	noneBytes   = 8 << 20
 	maxTags     = 50_000
-	maxHashes   = 10_000
+	hashBytes   = 16 << 20 // with the authorities, which an expression may make for each request
 	answerBytes = 1 << 10
 	// maxGone bounds the negative entries: queries that have no evidence any more.
 	maxGone = 50_000
