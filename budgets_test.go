@@ -33,7 +33,7 @@ var budgets = []budget{
 			"policy":               {2000, planned},
 			"policy/lang/jmespath": {2500, planned},
 			"policy/dialect/kyvernocel/imagevalidating": {3270, planned},
-			"policy/lang/cel":                    {3114, checker},
+			"policy/lang/cel":                    {3090, checker},
 			"webhook/admission":                  {2750, planned},
 			"verify/verifytest":                  {3100, fakes},
 			"report":                             {2900, record},

@@ -18,7 +18,7 @@ var layers = map[string]int{
 	"gateway/status": 16, "cmd/quaymaster/gateway/lookups": 17, "cmd/quaymaster/gateway/documents": 18, "cmd/quaymaster/gateway/offline": 19, "cmd/quaymaster/gateway/reporting": 19,
 
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
-	"internal/file": 0, "internal/fairqueue": 0, "internal/waittime": 0, "internal/integer": 0, "internal/spelling": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
+	"internal/file": 0, "internal/fairqueue": 0, "internal/waittime": 0, "internal/integer": 0, "internal/spelling": 0, "internal/strictjson": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/content": 1, "registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/status": 1, "registry/internal/login": 2,
 	"workload": 1, "workload/internal/yamldocument": 0, "registry/ratelimit": 0, "registry": 3, "registry/keychain": 4, "registry/keychain/provider": 4, "registry/layout": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/internal/limits": 2, "verify/internal/trustedroot": 2, "verify/trust": 3, "verify/trust/kms": 4,
@@ -28,7 +28,7 @@ var layers = map[string]int{
 	"policy/internal/document": 4, "policy/lang/pattern/comparison": 8, "policy/lang/pattern": 9,
 	"policy/lang/patch/internal/jsonvalue": 8, "policy/lang/patch/internal/mergekey": 8, "policy/lang/patch/internal/operation": 9, "policy/lang/patch/internal/yamltemplate": 9, "policy/lang/patch": 10,
 	"policy/podsecurity": 4, "policy/globalcontext": 8,
-	"policy/lang/cel/library": 4, "policy/lang/cel/patchtype": 5, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/cost": 5, "policy/lang/cel/internal/fieldcheck": 0, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
+	"policy/lang/cel/library": 4, "policy/lang/cel/patchtype": 5, "policy/lang/cel/authorizer": 1, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/cost": 5, "policy/lang/cel/internal/fieldcheck": 0, "policy/lang/cel/internal/optional": 1, "policy/lang/cel/internal/alias": 1, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
 	"policy/dialect/kyvernocel/imagevalidating/attestor": 9, "policy/dialect/kyvernocel/imagevalidating/internal/pointer": 9, "policy/dialect/kyvernocel/imagevalidating": 10, "policy/dialect/kyvernocel/validating": 10, "policy/dialect/kyvernocel/mutating": 10,
 	"policy/dialect/kyverno/match": 6, "policy/dialect/kyverno/action": 7, "policy/dialect/kyverno/autogen": 10, "policy/dialect/kyverno/rulecontext": 9, "policy/dialect/kyverno/verifyimages/imageverification": 0, "policy/dialect/kyverno/verifyimages": 10, "policy/dialect/kyverno/rule": 10,
 	"policy/dialect/kyverno/validate": 11, "policy/dialect/kyverno/mutate": 11, "policy/dialect/kyverno/generate/record": 6, "policy/dialect/kyverno/generate": 12, "policy/dialect/kyverno": 13,

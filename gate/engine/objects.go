@@ -35,7 +35,7 @@ func (f FileObjects) List(_ context.Context, of cel.ResourceRef, _ map[string]st
 
 // Post implements cel.Resources.
 func (f FileObjects) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
-	return nil, unknown("%s cannot be listed without a cluster", of.Resource)
+	return nil, unknown("%s cannot be posted without a cluster", of.Resource)
 }
 
 // Kind implements cel.Resources.

@@ -11,6 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
 // The names that expressions read.
@@ -25,7 +27,7 @@ const (
 func OfObject() []cel.Variable {
 	return []cel.Variable{
 		{Name: ObjectName, Type: celgo.DynType}, {Name: OldObjectName, Type: celgo.DynType},
-		{Name: RequestName, Type: cel.RequestType()}, {Name: NamespaceName, Type: cel.NamespaceType()},
+		{Name: RequestName, Type: library.RequestType()}, {Name: NamespaceName, Type: library.NamespaceType()},
 	}
 }
 
@@ -58,7 +60,8 @@ func ReadsKnown(p *cel.Program) error {
 func ReadsRequester(programs ...*cel.Program) bool {
 	return slices.ContainsFunc(programs, func(p *cel.Program) bool {
 		return p != nil && slices.ContainsFunc(p.Reads(), func(read cel.Read) bool {
-			return read.Variable == RequestName && (read.Field == "" || read.Field == "userInfo")
+			return read.Variable == RequestName && (read.Field == "" || read.Field == "userInfo") ||
+				read.Variable == authorizer.Name || read.Variable == authorizer.ResourceName
 		})
 	})
 }
@@ -68,13 +71,13 @@ func ReadsRequester(programs ...*cel.Program) bool {
 // document: a description may contain the same words.
 func OmitFromScans(out *policy.Policy, programs ...*cel.Program) {
 	if out.Unscanned == "" && ReadsRequester(programs...) {
-		out.Unscanned = "an expression reads request.userInfo, and the requester of an existing object is unknown"
+		out.Unscanned = "an expression reads request.userInfo or authorizer, and the requester of an existing object is unknown"
 	}
 }
 
 // IsOfObject reports whether something of the object or of the request is read.
 func IsOfObject(read cel.Read) bool {
-	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName}, read.Variable)
+	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName, authorizer.Name, authorizer.ResourceName}, read.Variable)
 }
 
 // UnknownHere is the error for a field that is unknown to the gateway.

@@ -1,6 +1,8 @@
 package kyvernocel
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
 )
 
 // Template is the path of the pod template in an object of a generated rule; nil for the object
@@ -76,6 +79,10 @@ func (v *Seen) Value(variable string) (any, bool) {
 		return native(v.Template.View(s.OldObject.Map())), true
 	case RequestName:
 		return requestOf(s), true
+	case authorizer.Name:
+		return requesterOf(s, false), true
+	case authorizer.ResourceName:
+		return requesterOf(s, true), true
 	case NamespaceName:
 		if isNamespace(s) {
 			return v.ownNamespace(), true
@@ -115,6 +122,30 @@ func requestOf(s *policy.Subject) any {
 		return types.WrapErr(&cel.UnknownError{Gaps: []error{err}})
 	}
 	return cel.Partial(request{known, s.Bare})
+}
+
+// requesterOf is the user of the request, for authorizer, or for authorizer.requestResource.
+func requesterOf(s *policy.Subject, withResource bool) any {
+	known, err := admissionrequest.Of(s)
+	err = errors.Join(err, known.Unknown([]string{"userInfo"}))
+	who := authorizer.Requester{Name: s.User.Name, UID: s.User.UID, Groups: s.User.Groups}
+	if len(s.User.Extra) > 0 {
+		err = errors.Join(err, json.Unmarshal(s.User.Extra, &who.Extra))
+	}
+	if withResource {
+		member, _ := known.Member("resource")
+		resource, _ := member.(map[string]any)
+		group, _ := resource["group"].(string)
+		name, _ := resource["resource"].(string)
+		if name == "" {
+			err = errors.Join(err, UnknownHere("the resource of the request"))
+		}
+		who.Resource = &authorizer.Resource{Group: group, Resource: name, Subresource: s.Subresource, Namespace: s.Namespace, Name: s.Name}
+	}
+	if err != nil || s.Bare {
+		return types.WrapErr(&cel.UnknownError{Gaps: []error{cmp.Or(err, UnknownHere("the request"))}})
+	}
+	return who
 }
 
 // request is the request without its objects.

@@ -2,6 +2,7 @@ package cel
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
+	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
@@ -57,6 +59,7 @@ type Activation struct {
 	// cost is that of the current expression, spent that of all expressions.
 	cost, spent uint64
 	exceeded    bool
+	aborted     error // the reason for an abort
 	step        uint64 // the cost of a step of a loop
 	loops       uint
 	countRange  countRange
@@ -115,6 +118,9 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 	if !ok {
 		return a.resolveLibrary(name)
 	}
+	if requester, is := value.(authorizer.Requester); is {
+		value = requester.Value(a.review, a.abort)
+	}
 	if a.found == nil {
 		a.found = a.few[:0]
 	}
@@ -161,6 +167,8 @@ func (a *Activation) run(p *Program) (ref.Val, error) {
 	switch ended := a.ctx.Err(); {
 	case ended != nil:
 		return nil, ended
+	case a.aborted != nil:
+		return nil, a.aborted
 	case a.exceeded:
 		return nil, &BudgetError{What: "the cost of an expression", Most: cost.MaxCost}
 	case a.spent > maxTotalCost:
@@ -174,7 +182,30 @@ func (a *Activation) final(err error) bool {
 	if err == nil {
 		return false
 	}
-	return a.exceeded || a.spent > maxTotalCost || a.ctx.Err() != nil
+	return a.exceeded || a.aborted != nil || a.spent > maxTotalCost || a.ctx.Err() != nil
+}
+
+// review asks for a review of the authorizer.
+func (a *Activation) review(review map[string]any) (map[string]any, error) {
+	of := ResourceRef{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
+	answer, err := a.once(authorizer.Name, review, func() (any, error) {
+		if a.inputs.Outside.Resources == nil {
+			return nil, errNotSupplied(authorizer.Name)
+		}
+		return a.inputs.Outside.Resources.Post(a.ctx, of, review)
+	})
+	object, _ := answer.(map[string]any)
+	status, ok := object["status"].(map[string]any)
+	if err == nil && !ok {
+		err = &UnknownError{Gaps: []error{errors.New("a review of access has no status")}}
+	}
+	return status, err
+}
+
+// abort ends the evaluation, by the panic that the library recovers.
+func (a *Activation) abort(err error) {
+	a.aborted = err
+	panic(interpreter.EvalCancelledError{Message: err.Error(), Cause: interpreter.ContextCancelled})
 }
 
 // variable evaluates a variable, or returns its cached value.

@@ -199,7 +199,7 @@ func TestFieldNames(t *testing.T) {
 		want         []string
 		known        bool
 	}{
-		{"a type of ours", exceptionsType, false, []string{"allowedImages", "allowedValues"}, true},
+		{"a type of ours", "libs.Exception", false, []string{"allowedImages", "allowedValues"}, true},
 		{"one of the language", "google.protobuf.Int32Value", false, []string{"value"}, true},
 		{"one that is made", "Object", true, nil, true},
 		{"and is not", "Object", false, nil, false},

@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
 // options are what an image policy declares, in short.
@@ -20,8 +21,8 @@ func options() cel.Options {
 	return cel.Options{
 		Variables: []cel.Variable{
 			{Name: "object", Type: celgo.DynType},
-			{Name: "request", Type: cel.RequestType()},
-			{Name: "namespaceObject", Type: cel.NamespaceType()},
+			{Name: "request", Type: library.RequestType()},
+			{Name: "namespaceObject", Type: library.NamespaceType()},
 			{Name: "images", Type: celgo.MapType(text, celgo.ListType(text))},
 			{Name: "attestors", Type: celgo.MapType(text, celgo.DynType)},
 			{Name: "attestations", Type: celgo.MapType(text, text)},
@@ -98,6 +99,7 @@ func TestCompile(t *testing.T) {
 		{reason: "an empty expression", expression: "", err: "is empty"},
 		{reason: "text that is not UTF-8", expression: "'\xff'", err: "not UTF-8"},
 		{reason: "a wanted one of two", expression: "'a'", wants: []*celgo.Type{celgo.BoolType, celgo.StringType}},
+		{reason: "a plain value of a known type has no default", expression: "'a'.orValue('b') == 'a'", err: "no matching overload"},
 		{reason: "neither of two", expression: "1", wants: []*celgo.Type{celgo.BoolType, celgo.StringType}, err: "the value is of type int, and has to be bool or string"},
 		{reason: "as long as may be", expression: "'" + strings.Repeat("a", 64<<10-2) + "'"},
 		{reason: "a long expression", expression: "'" + strings.Repeat("a", 64<<10) + "'", err: "exceeds the bound of 65536"},
@@ -160,6 +162,13 @@ func TestEval(t *testing.T) {
 		{reason: "random by a pattern, in its long name", expression: "random.random('x[0-9]{3}').matches('^x[0-9]{3}$')", want: types.True},
 		{reason: "a library of Kubernetes", expression: "quantity('1Gi').isGreaterThan(quantity('1Mi')) && isURL('https://a.b') && ip('1.2.3.4').family() == 4", want: types.True},
 		{reason: "sets and optional values", expression: "sets.contains(['a'], ['a']) && object.?missing.orValue(3) == 3", want: types.True},
+		{reason: "a default for a plain value", expression: "object.text.orValue('b') == object.text && object['te' + 'xt'].orValue('b') == object.text", want: types.True},
+		{reason: "a default for a computed plain value", expression: "dyn([1, 2].filter(x, x > 1)).orValue([]) == [2] && dyn(2).orValue(3) == 2", want: types.True},
+		{reason: "a default for a plain element", expression: "[dyn(object.text), dyn(object.?missing)].map(x, x.orValue('b')) == [dyn(object.text), dyn('b')]", want: types.True},
+		{reason: "a default is not evaluated for a plain value", expression: "object.text.orValue(object.missing) == object.text", want: types.True},
+		{reason: "a default is none for a missing field", expression: "object.missing.orValue('b') == 'b'", err: "no such key"},
+		{reason: "a plain value is there", expression: "object.text.hasValue() && object.text.value() == object.text && object.text.or(optional.none()).hasValue()", want: types.True},
+		{reason: "an optional without a value is not", expression: "object.?missing.hasValue() || dyn(object.?missing).hasValue()", want: types.False},
 		{reason: "comprehensions of two variables", expression: "['a'].all(i, v, i == 0 && v == 'a')", want: types.True},
 		{reason: "a library of Kyverno", expression: "parseServiceAccount(request.userInfo.username).Name", want: types.String("builder")},
 		{reason: "another library of Kyverno", expression: "yaml.parse('a: b').a", want: types.String("b")},

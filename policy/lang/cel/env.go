@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -26,9 +25,14 @@ type Options struct {
 	// Resource, HTTP, GlobalContext and ImageData declare the variables resource,
 	// http, globalContext and image with their functions.
 	Resource, HTTP, GlobalContext, ImageData bool
+	// Authorizer declares the variables authorizer and authorizer.requestResource. Their values are
+	// an authorizer.Requester; Outside.Resources posts the reviews.
+	Authorizer bool
 	// Namespaced: the functions of resource take no namespace, and use that of the policy, which
 	// the Activation names.
 	Namespaced bool
+	// RequestObjects: request.object and request.oldObject are object and oldObject.
+	RequestObjects bool
 	// Patches: expressions may make Object{...} and JSONPatch{...}.
 	Patches bool
 }
@@ -80,7 +84,6 @@ func NewEnv(options Options) (*Env, error) {
 		e.dynamic[f.Name] = f.Overloads
 	}
 	e.objects = library.Objects()
-	maps.Copy(e.objects, kubernetesObjects())
 	base, err := celgo.NewEnv(append(baseOptions(), e.declarations(options)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)

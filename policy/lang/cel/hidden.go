@@ -16,7 +16,7 @@ import (
 // count. If the program is true for some values, nothing is hidden. Hidden also evaluates
 // variables that ended so, and the last step of a loop.
 func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) bool) error {
-	a.ctx, a.exceeded = ctx, false
+	a.ctx, a.exceeded, a.aborted = ctx, false, nil
 	w := &a.countRange
 	var found error
 	holds := false

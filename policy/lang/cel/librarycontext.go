@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quaymaster/quaymaster/internal/waittime"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
@@ -67,6 +68,9 @@ func outsideOptions(o Options) []celgo.EnvOption {
 		all = append(all, celgo.Variable(httpName, httpType()))
 		all = append(all, httpFunctions()...)
 	}
+	if o.Authorizer {
+		all = append(all, celgo.Variable(authorizer.Name, authorizer.Type()), celgo.Variable(authorizer.ResourceName, authorizer.ResourceType()))
+	}
 	text := celgo.StringType
 	if o.GlobalContext {
 		all = append(all, celgo.Variable(globalContextName, globalType()))
@@ -108,29 +112,37 @@ type answer struct {
 }
 
 // ask calls Outside once for equal arguments.
-func (a *Activation) ask(what string, question any, answers func() (any, error)) ref.Val {
+func (a *Activation) ask(what string, question any, ask func() (any, error)) ref.Val {
+	value, err := a.once(what, question, ask)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return a.value(value)
+}
+
+func (a *Activation) once(what string, question any, ask func() (any, error)) (any, error) {
 	text, err := json.Marshal(question)
 	if err != nil {
-		return types.NewErr("%s: %v", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	key := what + string(text)
-	said, ok := a.asked[key]
+	had, ok := a.asked[key]
 	if !ok {
 		if len(a.asked) >= maxAsked {
-			return types.WrapErr(&BudgetError{What: "questions to the outside in one evaluation", Most: maxAsked})
+			return nil, &BudgetError{What: "questions to the outside in one evaluation", Most: maxAsked}
 		}
 		answered := waittime.Begin(a.ctx)
-		said.value, said.err = answers()
+		had.value, had.err = ask()
 		answered()
 		if a.asked == nil {
 			a.asked = map[string]answer{}
 		}
-		a.asked[key] = said
+		a.asked[key] = had
 	}
-	if said.err != nil {
-		return types.WrapErr(fmt.Errorf("%s: %w", what, said.err))
+	if had.err != nil {
+		return nil, fmt.Errorf("%s: %w", what, had.err)
 	}
-	return a.value(said.value)
+	return had.value, nil
 }
 
 func globalContextGet(c libraryContext, arguments []ref.Val) ref.Val {
@@ -141,7 +153,7 @@ func globalContextGet(c libraryContext, arguments []ref.Val) ref.Val {
 	}
 	return c.activation.ask("globalContext.Get", query, func() (any, error) {
 		if c.activation.inputs.Outside.GlobalContext == nil {
-			return nil, errNotSupplied(globalContextName)
+			return nil, errNotSupplied(globalContextName + " entry " + query[0])
 		}
 		return inDoubles(c.activation.inputs.Outside.GlobalContext.Get(c.activation.ctx, query[0], query[1]))
 	})

@@ -8,13 +8,15 @@ import (
 	"github.com/google/cel-go/interpreter"
 	k8s "k8s.io/apiserver/pkg/cel/library"
 
+	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/optional"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
 // baseOptions are the language as Kubernetes 1.37 and Kyverno's SDK have it; where
 // they have different versions of a library, the newer one.
 func baseOptions() []celgo.EnvOption {
-	return []celgo.EnvOption{
+	return append(authorizer.Options(),
 		celgo.HomogeneousAggregateLiterals(),
 		celgo.EagerlyValidateDeclarations(true),
 		celgo.DefaultUTCTimeZone(true),
@@ -44,13 +46,14 @@ func baseOptions() []celgo.EnvOption {
 		k8s.Regex(),
 		k8s.SemverLib(k8s.SemverVersion(1)),
 		k8s.URLs(),
-	}
+	)
 }
 
 // programOptions are how every expression is evaluated.
 func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
 	l := loops{ranges: map[int64]bool{}, steps: map[int64]bool{}}
 	l.add(of.NativeRep().Expr())
+	targets := optional.TargetsOf(of.NativeRep())
 	return []celgo.ProgramOption{
 		celgo.EvalOptions(celgo.OptOptimize),
 		celgo.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -58,7 +61,7 @@ func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
 			if err != nil {
 				return nil, err
 			}
-			return l.decorate(decorated), nil
+			return targets.Decorate(l.decorate(decorated)), nil
 		}),
 	}
 }

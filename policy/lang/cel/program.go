@@ -37,7 +37,7 @@ func (p *Program) Eval(ctx context.Context, a *Activation) (ref.Val, error) {
 	if a.scope != p.scope {
 		return nil, &EvalError{Path: p.path, Err: errors.New("the activation is of another document")}
 	}
-	a.ctx, a.exceeded = ctx, false
+	a.ctx, a.exceeded, a.aborted = ctx, false, nil
 	value, err := a.decide(p)
 	if err != nil {
 		return nil, &EvalError{Path: p.path, Err: err}

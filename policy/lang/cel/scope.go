@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/alias"
 )
 
 // Scope is where the expressions of one document are compiled. Variables are
@@ -41,7 +44,7 @@ func (e *Env) NewScope() (*Scope, error) {
 // is evaluated when it is first read, once in an Activation. The path is that of
 // the expression's field, for errors, which are *CompileError.
 func (s *Scope) Declare(path, name, expression string) error {
-	if !isIdentifier(name) {
+	if ok, _ := regexp.MatchString(`^[A-Za-z_][A-Za-z0-9_]*$`, name); !ok {
 		return &CompileError{Path: path, Err: fmt.Errorf("%q is no name of a variable: use letters, digits and underscores, and begin with no digit", name)}
 	}
 	if _, taken := s.index[name]; taken {
@@ -118,6 +121,9 @@ func (s *Scope) check(expression string) (*celgo.Ast, error) {
 	if err := checkParts(parsed.NativeRep().Expr()); err != nil {
 		return nil, err
 	}
+	if s.env.options.RequestObjects {
+		alias.Replace(parsed.NativeRep().Expr())
+	}
 	checked, issues := s.cel.Check(parsed)
 	return checked, issues.Err()
 }
@@ -137,16 +143,4 @@ func wanted(is *celgo.Type, wants []*celgo.Type) error {
 		names += want.String()
 	}
 	return fmt.Errorf("the value is of type %s, and has to be %s", is, names)
-}
-
-func isIdentifier(name string) bool {
-	for i, r := range name {
-		switch {
-		case r == '_', r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
-		case r >= '0' && r <= '9' && i > 0:
-		default:
-			return false
-		}
-	}
-	return name != ""
 }

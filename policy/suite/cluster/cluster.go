@@ -6,8 +6,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -143,9 +145,25 @@ func (c *Cluster) List(_ context.Context, of cel.ResourceRef, labels map[string]
 	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}, nil
 }
 
-// Post implements cel.Resources.
+// Post implements cel.Resources, with the suite's response for the path.
 func (c *Cluster) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
-	return nil, &cel.UnknownError{Gaps: []error{fmt.Errorf("%s cannot be made in a suite", of.Resource)}}
+	path := "/apis/" + of.Group + "/" + of.Version
+	if of.Group == "" {
+		path = "/api/" + of.Version
+	}
+	if of.Namespace != "" {
+		path += "/namespaces/" + of.Namespace
+	}
+	path += "/" + of.Resource
+	body, err := c.Answer(http.MethodPost, path)
+	object, ok := body.(map[string]any)
+	if err == nil && !ok {
+		err = errors.New("the response is no object")
+	}
+	if err != nil {
+		return nil, &cel.UnknownError{Gaps: []error{fmt.Errorf("POST %s: %w", path, err)}}
+	}
+	return object, nil
 }
 
 // Kind implements cel.Resources.

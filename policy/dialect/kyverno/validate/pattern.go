@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
-// one is a rule's pattern.
-type one struct {
+// onePattern is a rule's pattern.
+type onePattern struct {
 	path    string
 	pattern *pattern.Pattern
 }
@@ -23,7 +23,7 @@ func (c compiler) pattern(doc any, path string) (checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &one{path: path, pattern: p}, nil
+	return &onePattern{path: path, pattern: p}, nil
 }
 
 // compilePattern refuses a pattern without fields, which holds for every object.
@@ -47,7 +47,7 @@ func (q *question) looked() (any, bool) {
 	return q.about.Subject.Object.Map(), true
 }
 
-func (o *one) check(q *question, data variable.Context) outcome {
+func (o *onePattern) check(q *question, data variable.Context) outcome {
 	looked, ok := q.looked()
 	if !ok {
 		return outcome{}
@@ -73,8 +73,8 @@ func at(r pattern.Result) string {
 	return r.Path + ": " + r.Why
 }
 
-// several are patterns of which one is to hold.
-type several struct {
+// anyPattern are patterns of which one is to hold.
+type anyPattern struct {
 	path     string
 	patterns []*pattern.Pattern
 }
@@ -83,7 +83,7 @@ func (c compiler) anyPattern(docs []any, path string) (checker, error) {
 	if len(docs) == 0 || len(docs) > maxPatterns {
 		return nil, field.Fail(path, "want 1 to %d patterns, found %d", maxPatterns, len(docs))
 	}
-	s := &several{path: path}
+	s := &anyPattern{path: path}
 	for i, doc := range docs {
 		p, err := c.compilePattern(doc, path+"["+strconv.Itoa(i)+"]")
 		if err != nil {
@@ -94,7 +94,7 @@ func (c compiler) anyPattern(docs []any, path string) (checker, error) {
 	return s, nil
 }
 
-func (s *several) check(q *question, data variable.Context) outcome {
+func (s *anyPattern) check(q *question, data variable.Context) outcome {
 	looked, ok := q.looked()
 	if !ok {
 		return outcome{}

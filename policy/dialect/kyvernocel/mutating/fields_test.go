@@ -54,7 +54,7 @@ func TestRefused(t *testing.T) {
 		{"no list of operations", head + about("pods", patches("JSONPatch{op: 'add'}")), "has to be list(JSONPatch)"},
 		{"a field that no operation has", head + about("pods", patches("[JSONPatch{op: 'add', to: '/a'}]")), "undefined field 'to'"},
 		{"an operation of another type", head + about("pods", patches("[JSONPatch{op: 1}]")), "expected type of field 'op' is 'string'"},
-		{"authorizer", head + about("pods", merges("authorizer.group('') == null ? Object{} : Object{}")), "undeclared reference to 'authorizer'"},
+		{"authorizer in a policy of a namespace", strings.Replace(head, "MutatingPolicy", "NamespacedMutatingPolicy", 1) + about("pods", merges("authorizer.group('') == null ? Object{} : Object{}")), "undeclared reference to 'authorizer'"},
 		{"parameters", head + about("pods", merges("params == null ? Object{} : Object{}")), "undeclared reference to 'params'"},
 		{"exceptions", head + about("pods", merges("exceptions == null ? Object{} : Object{}")), "undeclared reference to 'exceptions'"},
 		{"a variable that is not there", head + about("pods", merges("variables.a ? Object{} : Object{}")), "undefined field 'a'"},

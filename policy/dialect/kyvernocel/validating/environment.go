@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
 // exceptionsName is the variable of what exceptions allow.
@@ -32,14 +33,14 @@ func ofObjects(namespaced bool) language {
 	options := kyvernocel.Reach(namespaced)
 	options.Variables = kyvernocel.OfObject()
 	conditions := once(options)
-	options.Variables = append(kyvernocel.OfObject(), cel.Variable{Name: exceptionsName, Type: cel.ExceptionsType()})
+	options.Variables = append(kyvernocel.OfObject(), cel.Variable{Name: exceptionsName, Type: library.ExceptionsType()})
 	return language{conditions: conditions, validations: once(options)}
 }
 
 // ofDocuments has nothing of a request, and no global context.
 func ofDocuments(namespaced bool) language {
 	options := kyvernocel.Reach(namespaced)
-	options.GlobalContext, options.ImageData = false, false
+	options.GlobalContext, options.ImageData, options.RequestObjects, options.Authorizer = false, false, false, false
 	options.Variables = []cel.Variable{{Name: kyvernocel.ObjectName, Type: celgo.DynType}}
 	env := once(options)
 	return language{conditions: env, validations: env}

@@ -42,7 +42,6 @@ func TestRefused(t *testing.T) {
 		{"a mode", head + good + "  evaluation: {mode: HTTP}\n", "spec.evaluation.mode: unknown value"},
 		{"a timeout", head + good + "  webhookConfiguration: {timeoutSeconds: 0}\n", "spec.webhookConfiguration.timeoutSeconds: want 1 to 30"},
 		{"a controller", head + good + "  autogen: {podControllers: {controllers: [jobs, jobsets]}}\n", "spec.autogen.podControllers.controllers[1]: unknown controller"},
-		{"the authorizer", head + asks("authorizer.group('').resource('pods').check('get').allowed()"), "undeclared reference to 'authorizer'"},
 		{"parameters", head + asks("params.most > 1"), "undeclared reference to 'params'"},
 		{"images, a variable of another dialect", head + asks("images.containers.size() > 0"), "undeclared reference to 'images'"},
 		{"an unknown member of a request", head + asks("request.uid == 'a'"), "undefined field 'uid'"},

@@ -24,6 +24,12 @@ func TestExpressions(t *testing.T) {
 		{"the object", "object.metadata.name == 'web'", "object.metadata.name == 'other'"},
 		{"the old object", "oldObject == null", "oldObject != null"},
 		{"the request", "request.operation == 'CREATE' && request.resource.resource == 'pods'", "request.operation == 'UPDATE'"},
+		{"the object of the request", "request.object.metadata.name == 'web'", "request.object.metadata.name == 'other'"},
+		{"whether the request has an object", "has(request.object) && has(request.object.metadata) && !has(request.oldObject)", "has(request.oldObject)"},
+		{"an optional object of the request", "request.?object.metadata.name.orValue('') == 'web' && !request.?oldObject.hasValue()", "request.?oldObject.metadata.name.orValue('') == 'web'"},
+		{"the object of the request in a loop", "request.object.spec.containers.all(c, request.object.metadata.name == 'web' && c.name == 'a')", "request.object.spec.containers.exists(c, c.name == 'b')"},
+		{"a request of a loop's own", "[{'object': 1}].all(request, request.object == 1)", "[{'object': 2}].all(request, request.object == 1)"},
+		{"a default for a value that is there", "object.metadata.name.orValue('b') == 'web'", "object.metadata.name.orValue('b') == 'b'"},
 		{"the user", "request.userInfo.username == 'ann' && 'dev' in request.userInfo.groups", "request.userInfo.username == 'eve'"},
 		{"the namespace", "namespaceObject.metadata.labels.team == 'a'", "namespaceObject.metadata.labels.team == 'b'"},
 		{"optional fields", "object.spec.?hostNetwork.orValue(false) == false", "object.spec.?hostNetwork.orValue(true) == false"},
@@ -43,6 +49,28 @@ func TestExpressions(t *testing.T) {
 			if what, why := verdict(validate(t, s, []*policy.Policy{p})); what != want {
 				t.Errorf("%s: %s: %s %s", c.reason, expression, what, why)
 			}
+		}
+	}
+}
+
+// TestRequestObjects: the object of the request is checked, adapted to controllers and confined as
+// the variable object is, and is none of a document without a request.
+func TestRequestObjects(t *testing.T) {
+	p := compile(t, head+asks("request.object.spec.containers.all(c, c.name == 'a')"))
+	for text, want := range map[string]string{
+		deployment(onePod): "pass", deployment(strings.Replace(onePod, "name: a", "name: b", 1)): "fail", pod(onePod): "pass",
+	} {
+		if what, why := verdict(validate(t, subject(t, text), []*policy.Policy{p})); what != want {
+			t.Errorf("%s: %s %s, want %s", text, what, why, want)
+		}
+	}
+	for text, why := range map[string]string{
+		head + asks("request.object.spec.containerz == []"): "containerz",
+		head + asks("request.objekt == null"):               "objekt",
+		head + "spec: {evaluation: {mode: JSON}, validations: [{expression: 'request.object.a == 1'}]}": "request",
+	} {
+		if _, err := validating.New(kyvernocel.Options{}).Compile([]byte(text), "test.yaml"); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

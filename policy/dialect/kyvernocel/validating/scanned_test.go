@@ -8,7 +8,7 @@ import (
 // TestReadsOfTheRequester omit a policy from scans: the requester of an existing object is
 // unknown. The expressions decide, not the words of the document.
 func TestReadsOfTheRequester(t *testing.T) {
-	const why = "an expression reads request.userInfo"
+	const why = "an expression reads request.userInfo or authorizer"
 	for _, c := range []struct{ reason, text, want string }{
 		{"a member of the request", head + asks("request.userInfo.username != 'eve'"), why},
 		{"by a key", head + asks(`dyn(request)["userInfo"].username != "eve"`), why},

@@ -38,7 +38,9 @@ func Functions() []cel.EnvOption {
 
 // Objects are the types with fields, by name and field.
 func Objects() map[string]map[string]*types.FieldType {
-	return map[string]map[string]*types.FieldType{serviceAccountType: serviceAccountFields()}
+	all := kubernetesObjects()
+	all[serviceAccountType] = serviceAccountFields()
+	return all
 }
 
 // function declares one overload under several names.

@@ -8,12 +8,13 @@ import (
 	celgo "github.com/google/cel-go/cel"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
 func patches(t testing.TB) *cel.Scope {
 	t.Helper()
-	env, err := cel.NewEnv(cel.Options{Patches: true, Variables: []cel.Variable{{Name: "object", Type: celgo.DynType}, {Name: "exceptions", Type: cel.ExceptionsType()}}})
+	env, err := cel.NewEnv(cel.Options{Patches: true, Variables: []cel.Variable{{Name: "object", Type: celgo.DynType}, {Name: "exceptions", Type: library.ExceptionsType()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestPatchTypes(t *testing.T) {
 }
 
 func TestExceptionsType(t *testing.T) {
-	env, err := cel.NewEnv(cel.Options{Variables: []cel.Variable{{Name: "exceptions", Type: cel.ExceptionsType()}}})
+	env, err := cel.NewEnv(cel.Options{Variables: []cel.Variable{{Name: "exceptions", Type: library.ExceptionsType()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cel
+package library
 
 import (
 	celgo "github.com/google/cel-go/cel"
