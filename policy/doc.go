@@ -1,4 +1,4 @@
-// Package policy decides whether an image may run, given its verified claims.
+// Package policy defines policies, checks and decisions about images and objects.
 //
 // It contains only the decision logic. Dialects (policy/dialect/kyverno and its siblings) compile the
 // users' documents into Policy and Rule. Package set finds the rules that apply to a subject and

@@ -53,7 +53,7 @@ Generated from the commands; flags, formats and exit statuses are a contract.
 |---|---|
 | 0 | every image may run; a failure under audit, or admitted by a policy's failure setting, is a warning |
 | 1 | an image is denied; or, with no denial and no error, no policy matches one under ` + "`--require-match`" + ` |
-| 2 | wrong use or configuration: nothing was verified |
+| 2 | wrong use or configuration: nothing was verified; or a result could not be written |
 | 3 | no image is denied, and one could not be verified: network, registry, trust, time |
 
 `)
