@@ -10,8 +10,7 @@ const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
 // requests; requests that take longer are recorded as undecided.
 const shadowSeconds = 3
 
-// recordSeconds is the timeout for a Lease or an Event. A renewal may wait for two webhooks, and
-// must end within the 10 s that a leader has.
+// recordSeconds is the timeout for a Lease or an Event: a leader has 10 s to renew, at two webhooks.
 const recordSeconds = 3
 
 func timeoutSeconds(timeout time.Duration) int32 {

@@ -86,7 +86,7 @@ func TestAuthorizer(t *testing.T) {
 		{"a review that fails, of one who must not", "!" + may + ".allowed()", "indeterminate", `"verb":"update"`, came(t, "ann", "dev"), true},
 		{"a review that fails, in an alternative", may + ".errored() || " + may + ".allowed()", "indeterminate", `"verb":"update"`, came(t, "ann", "dev"), true},
 		{"a user who is not known", may + ".allowed()", "indeterminate", "", func(*policy.Subject) {}, false},
-		{"one of whom the name alone is known", "!" + may + ".allowed()", "indeterminate", "", func(s *policy.Subject) { s.User.Name = "ann" }, false},
+		{"a user with a known name alone", "!" + may + ".allowed()", "indeterminate", "", func(s *policy.Subject) { s.User.Name = "ann" }, false},
 	} {
 		var asked []string
 		p := compile(t, head+asks(c.expression), func(o *kyvernocel.Options) { o.Outside = reviews{asked: &asked, fails: c.fails}.outside() })

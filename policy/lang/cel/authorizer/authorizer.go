@@ -31,7 +31,7 @@ func Type() *celgo.Type { return library.AuthorizerType }
 // ResourceType is that of ResourceName.
 func ResourceType() *celgo.Type { return library.ResourceCheckType }
 
-// Requester is the user of a request, about whom checks ask.
+// Requester is the user of a request; checks are about its access.
 type Requester struct {
 	Name, UID string
 	Groups    []string

@@ -98,8 +98,8 @@ func TestStar(t *testing.T) {
 	}
 }
 
-// TestBytesThatAreNoText: the bytes that stand for hidden characters come from Literal alone, not
-// from a pattern and not from a value.
+// TestBytesThatAreNoText: the bytes of hidden characters come from Literal alone, and neither from
+// a pattern nor from a value.
 func TestBytesThatAreNoText(t *testing.T) {
 	for _, pattern := range []string{"1\xff5", "\xf8", ">\xfa5", "a\xc1"} {
 		if _, err := comparison.Compile(pattern); err == nil || !strings.Contains(err.Error(), "UTF-8") {
