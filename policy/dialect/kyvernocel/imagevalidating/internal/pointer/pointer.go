@@ -17,10 +17,12 @@ import (
 )
 
 // Bounds of the analysis of an expression, above which its values are unknown. Each step of an
-// expression may double the work, and each place is looked for in every object.
+// expression may double the work, each place that a step returns is one more step, and each place is
+// looked for in every object.
 const (
-	maxSteps  = 10_000
+	maxSteps  = 100_000
 	maxPlaces = 256
+	maxLength = 1 << 10 // of one place, in bytes
 )
 
 // analysis counts the steps.
@@ -35,10 +37,12 @@ func (a *analysis) isOver() bool {
 // fits reports whether there are not too many places. If there are, the analysis is over: no part of
 // the expression counts as known.
 func (a *analysis) fits(paths []string) bool {
-	if len(paths) > maxPlaces {
-		a.steps = maxSteps
+	isLong := func(path string) bool { return len(path) > maxLength }
+	a.steps += len(paths)
+	if len(paths) > maxPlaces || slices.ContainsFunc(paths, isLong) {
+		a.steps = max(a.steps, maxSteps)
 	}
-	return len(paths) <= maxPlaces
+	return a.steps < maxSteps
 }
 
 // OfList returns the pointers of the values that the list of an expression may hold, at most 256; none
@@ -93,7 +97,7 @@ func (a *analysis) pathsOf(e ast.Expr, bound map[string][]string) ([]string, boo
 	for _, list := range lists {
 		all = append(all, list+"/*")
 	}
-	return all, true
+	return all, a.fits(all)
 }
 
 // passedOn reads literal lists, and the functions that pass on the elements of lists: whole is
@@ -108,8 +112,11 @@ func (a *analysis) passedOn(e ast.Expr, bound map[string][]string, whole, each r
 				return nil, false, true
 			}
 			paths = union(paths, more)
+			if !a.fits(paths) {
+				return nil, false, true
+			}
 		}
-		return paths, a.fits(paths), true
+		return paths, true, true
 	case ast.CallKind:
 		call := e.AsCall()
 		switch {
@@ -228,7 +235,7 @@ func (a *analysis) below(of ast.Expr, field string, bound map[string][]string) (
 	for _, p := range parents {
 		all = append(all, p+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(field))
 	}
-	return all, true
+	return all, a.fits(all)
 }
 
 func (a *analysis) both(one, other ast.Expr, bound map[string][]string, of reading) ([]string, bool) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/pointer"
 )
@@ -60,4 +61,33 @@ func TestCost(t *testing.T) {
 func ExampleOfList() {
 	fmt.Println(pointer.OfList("object.spec.steps.map(s, s.image)"))
 	// Output: [/spec/steps/*/image] <nil>
+}
+
+// TestCostOfPlaces: what a step returns counts, not the steps alone: long lists in one another and long
+// names are over at once, and what is short is read.
+func TestCostOfPlaces(t *testing.T) {
+	list := func(of string, n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("%s%d", of, i))
+		}
+		return "[" + strings.Join(all, ",") + "]"
+	}
+	for _, c := range []struct {
+		reason, expression string
+		places             int
+	}{
+		{"a list of lists", list("object.a", 256) + ".map(x, " + list("x.b", 800) + ").flatten()", 0},
+		{"a longer one", list("object.a", 256) + ".map(x, " + list("x.b", 3000) + ").flatten()", 0},
+		{"long names", list("object."+strings.Repeat("a", 2000), 20), 0},
+		{"many long names", list("object"+strings.Repeat("."+strings.Repeat("a", 100), 9), 60), 60},
+		{"a list of lists that is short", list("object.a", 16) + ".map(x, " + list("x.b", 3) + ").flatten()", 48},
+		{"a list", list("object.a", 256), 256},
+	} {
+		began := time.Now()
+		got, err := pointer.OfList(c.expression)
+		if took := time.Since(began); err != nil || len(got) != c.places || took > 10*time.Second {
+			t.Errorf("%s: %d places after %s, %v", c.reason, len(got), took, err)
+		}
+	}
 }
