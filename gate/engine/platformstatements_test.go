@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -156,3 +157,100 @@ metadata: {name: scanned}
 spec:
   images: [{glob: HOST/shop/*}]
 `
+
+// TestForbiddenStatementsOfAPlatform: a statement that must not exist does not hide behind a registry
+// that does not return it, where the index is verified in place of the platform.
+func TestForbiddenStatementsOfAPlatform(t *testing.T) {
+	v := newVariants(t)
+	images := map[string]gatetest.Image{}
+	var children []gatetest.Image
+	for _, name := range []string{"nothing", "forbidden", "unread", "refused", "limited", "flooded"} {
+		images[name] = v.Build("shop/forbids", name, name)
+		children = append(children, images[name])
+	}
+	index := v.BuildIndex("shop/forbids", "v1", children...)
+	if err := v.SignBundle(index, verifytest.Claim{Signer: v.Signer, NoLog: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	fault := func(name string, do registrytest.Action) registrytest.Fault {
+		return registrytest.Fault{Kind: registrytest.Referrers, Repository: "shop/forbids", Reference: images[name].Manifest.Digest, Do: do}
+	}
+	var flood []registrytest.Descriptor
+	for n := range 1500 {
+		flood = append(flood, registrytest.Descriptor{
+			MediaType: "application/vnd.oci.image.manifest.v1+json", Digest: fmt.Sprintf("sha256:%064x", n), Size: 500, ArtifactType: "application/vnd.dev.sigstore.bundle.v0.3+json",
+		})
+	}
+	for _, name := range []string{"forbidden", "unread", "refused", "limited", "flooded"} {
+		if err := v.AttestBundle(images[name], verifytest.Claim{Signer: v.Signer, NoLog: true}, gatetest.OtherType, map[string]any{"verdict": "dirty"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.Registry.SetFaults(fault("unread", registrytest.Status(500)), fault("refused", registrytest.Status(403)),
+		fault("limited", registrytest.Status(429)), fault("flooded", registrytest.ForgeReferrers(flood...)))
+	head, _, _ := strings.Cut(validatingPlatforms, "  validations:")
+	signed := head + "  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}\n"
+	forbids := signed + "  - {expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.other, [attestors.key]) == 0)'}\n"
+	for name, want := range map[string]gate.Result{
+		"nothing": gate.Allow, "forbidden": gate.Deny, "unread": gate.Error, "refused": gate.Error, "limited": gate.Error, "flooded": gate.Error,
+	} {
+		pod := podOf(t, index.Name+"@"+images[name].Manifest.Digest)
+		if outcome := gateOfVariants(t, v, forbids).Decide(t.Context(), pod); outcome.Result != want {
+			t.Errorf("%s: %s, want %s: %v", name, outcome.Result, want, against(outcome))
+		}
+		if outcome := gateOfVariants(t, v, signed).Decide(t.Context(), pod); outcome.Result != gate.Allow {
+			t.Errorf("%s, of a policy that forbids nothing: %s: %v", name, outcome.Result, against(outcome))
+		}
+	}
+}
+
+// TestPlatformsTogether: an expression about all images reads the statements and the signatures of
+// the platforms themselves, as one about each image does.
+func TestPlatformsTogether(t *testing.T) {
+	v := newVariants(t)
+	sign := func(image gatetest.Image, by *verifytest.Signer) {
+		if err := v.SignBundle(image, verifytest.Claim{Signer: by, NoLog: true}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scanned := func(image gatetest.Image, verdict string) {
+		if err := v.AttestBundle(image, verifytest.Claim{Signer: v.Signer, NoLog: true}, gatetest.ScanType, map[string]any{"verdict": verdict}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, own, same := v.Build("shop/other", "1", "other"), v.Build("shop/joint", "own", "own"), v.Build("shop/joint", "same", "same")
+	index := v.BuildIndex("shop/joint", "v1", own, same)
+	for _, image := range []gatetest.Image{other, index} {
+		sign(image, v.Signer)
+		scanned(image, "A")
+	}
+	scanned(own, "B")
+	scanned(same, "A")
+	head, _, _ := strings.Cut(validatingPlatforms, "  validations:")
+	agree := head + "  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0 && verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)'}\n" +
+		"  - {expression: 'images.containers.all(i, extractPayload(i, attestations.scan).predicate.verdict == extractPayload(images.containers[0], attestations.scan).predicate.verdict)'}\n"
+	a, b := v.Build("shop/sum", "a", "a"), v.Build("shop/sum", "b", "b")
+	sum := v.BuildIndex("shop/sum", "v1", a, b)
+	sign(sum, v.Signer)
+	sign(a, v.Second)
+	sign(b, v.Second)
+	expressions, _, _ := strings.Cut(scannedByBoth, "  attestations:")
+	fewer := func(n string) string {
+		return expressions + "  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}\n" +
+			"  - {expression: 'images.containers.filter(i, verifyImageSignatures(i, [attestors.second]) > 0).size() < " + n + "'}\n"
+	}
+	for _, c := range []struct {
+		reason, policy string
+		images         []string
+		want           gate.Result
+	}{
+		{"the platform's own statement differs from another image's", agree, []string{other.Name, index.Name + "@" + own.Manifest.Digest}, gate.Deny},
+		{"the platform's own statement is the same", agree, []string{other.Name, index.Name + "@" + same.Manifest.Digest}, gate.Allow},
+		{"two platforms with a signature of which one is allowed", fewer("2"), []string{sum.Name + "@" + a.Manifest.Digest, sum.Name + "@" + b.Manifest.Digest}, gate.Deny},
+		{"two platforms with a signature of which two are allowed", fewer("3"), []string{sum.Name + "@" + a.Manifest.Digest, sum.Name + "@" + b.Manifest.Digest}, gate.Allow},
+	} {
+		if outcome := gateOfVariants(t, v, c.policy).Decide(t.Context(), podOfMany(t, c.images...)); outcome.Result != c.want {
+			t.Errorf("%s: %s, want %s: %v", c.reason, outcome.Result, c.want, against(outcome))
+		}
+	}
+}

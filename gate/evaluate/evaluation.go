@@ -286,7 +286,7 @@ func (r *Result) decideBy(ctx context.Context, check *policy.Check, about image.
 	if _, decided := policy.Decided(check); decided || check.Judge == nil {
 		return decide.Check(check, r.answers.about(about.Digest()))
 	}
-	return Judge(ctx, check.Judge, []policy.Given{r.given(check, about)}).Decisions[0]
+	return Judge(ctx, check.Judge, []policy.Given{r.given(check, r.answers.about(about.Digest()))}).Decisions[0]
 }
 
 // renew repeats the lookups where an old cache entry would deny.

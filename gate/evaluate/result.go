@@ -131,14 +131,19 @@ func (r *Result) Given(i int) policy.Given {
 		return Unasked(r.checks[i], r.Err)
 	}
 	if r.passesByIndex(i) {
-		return r.given(r.checks[i], r.parent.Pinned)
+		return r.nearest(r.checks[i], r.byParent[i].Facts)
 	}
-	return r.given(r.checks[i], r.Pinned)
+	return r.given(r.checks[i], r.answers.about(r.Pinned.Digest()))
 }
 
-// given is a judge's input about the image by one digest.
-func (r *Result) given(check *policy.Check, about image.Pinned) policy.Given {
-	return policy.Given{Check: check, Pinned: r.Pinned, Answers: r.answers.about(about.Digest()), Data: r.data, DataErr: r.dataErr}
+// nearest is a judge's input about the index with the found facts, and the digest that it lists.
+func (r *Result) nearest(check *policy.Check, found []verify.Fact) policy.Given {
+	return r.given(check, decide.Nearest(r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), found))
+}
+
+// given is a judge's input about the image by the answers about a digest.
+func (r *Result) given(check *policy.Check, answers policy.Answers) policy.Given {
+	return policy.Given{Check: check, Pinned: r.Pinned, Answers: answers, Data: r.data, DataErr: r.dataErr}
 }
 
 // Judged completes a judge's decision on the check at a position: it names the index that was

@@ -73,12 +73,10 @@ func (r *Result) decideByParent(ctx context.Context) {
 // mayContradict reports whether statements about the platform itself may not meet what those about
 // its index meet: verified ones, or ones that could not be read.
 func (r *Result) mayContradict(ctx context.Context, check *policy.Check, above []verify.Fact) bool {
-	own, given := r.answers.about(r.Pinned.Digest()), r.given(check, r.parent.Pinned)
 	if check.Judge == nil {
-		return decide.MayContradict(check, own, given.Answers, above)
+		return decide.MayContradict(check, r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), above)
 	}
-	given.Answers = decide.Nearest(own, given.Answers)
-	return Judge(ctx, check.Judge, []policy.Given{given}).Decisions[0].Result != policy.Pass
+	return Judge(ctx, check.Judge, []policy.Given{r.nearest(check, above)}).Decisions[0].Result != policy.Pass
 }
 
 // selectsPlatforms reports whether a check requires claims about children of an index.

@@ -84,13 +84,14 @@ func MayContradict(check *policy.Check, own, index policy.Answers, above []verif
 	isUnread := slices.ContainsFunc(check.Questions(), func(q policy.Question) bool {
 		return q.Role != attest.Signature && len(policy.Unread(own(q).Gaps, above)) > 0
 	})
-	return isUnread || Check(check, Nearest(own, index)).Result != policy.Pass
+	return isUnread || Check(check, Nearest(own, index, above)).Result != policy.Pass
 }
 
 // Nearest returns the answers about the index that lists a platform, with the statements about the
 // platform itself in place of the index's where there are any, or where they could not be read, and
-// with the signatures of both: a policy may forbid one.
-func Nearest(own, index policy.Answers) policy.Answers {
+// with the signatures of both: a policy may forbid one, and a statement. Found are the facts about the
+// index by all questions: what the same registry did not return of the platform may be forbidden.
+func Nearest(own, index policy.Answers, found []verify.Fact) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		above, nearer := index(q), own(q)
 		if q.Role == attest.Signature {
@@ -99,7 +100,7 @@ func Nearest(own, index policy.Answers) policy.Answers {
 				Gaps: slices.Concat(above.Gaps, nearer.Gaps), Instead: above.Instead,
 			}
 		}
-		unread := policy.Unread(nearer.Gaps, above.Facts)
+		unread := policy.Unread(nearer.Gaps, slices.Concat(above.Facts, found))
 		switch {
 		case len(nearer.Facts) > 0:
 			return nearer
