@@ -16,10 +16,14 @@ const (
 	// common. The response contains the key that verifies it, and a key of 80 KiB takes half a
 	// minute.
 	maxOCSPAnswer = 20 << 10
-	// maxRemembered bounds the cache of revocation responses. Parsed CRLs take about four times
-	// their size.
+	// maxPoints bounds the CRLs of one certificate, all of which notation downloads. One is common,
+	// and two where one is in a directory (LDAP).
+	maxPoints = 4
+	// maxRemembered bounds the cache of revocation responses, and what one verification holds for it.
+	// Parsed CRLs take up to ten times their size (TestParsedListSize), so larger ones than 6 MiB are
+	// not cached.
 	maxRemembered   = 64 << 20
-	parsedCRLFactor = 4
+	parsedCRLFactor = 10
 	// maxAnswerAge bounds the caching of a response with a longer validity; most are valid for
 	// less than a week.
 	maxAnswerAge = 7 * 24 * time.Hour
@@ -28,6 +32,4 @@ const (
 	// defaultTimeout covers all revocation requests for one signature together. They must fit
 	// into an admission request with the other work.
 	defaultTimeout = 5 * time.Second
-	// unknownLife is the validity of a response without a readable end.
-	unknownLife = 10 * time.Minute
 )

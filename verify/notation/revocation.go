@@ -16,6 +16,7 @@ import (
 	"github.com/notaryproject/notation-core-go/revocation/crl"
 	"github.com/notaryproject/notation-core-go/revocation/purpose"
 	"github.com/notaryproject/notation-core-go/revocation/result"
+	"golang.org/x/crypto/ocsp"
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/internal/dial"
@@ -33,13 +34,15 @@ type revocationClient struct {
 	loopback  bool              // whether servers may be on this machine
 	timeout   time.Duration
 	memory    *cache.Cache[question, *answer]
+	parsing   chan struct{} // taken while a list is parsed
 }
 
-// question is the cache key of a request: a method and a URL, which identify it.
-type question struct{ method, url string }
+// question is the cache key of a request: a method and a URL, which identify an OCSP request. A list also has
+// the keys of its issuers: an authority with a new key publishes at the same URL.
+type question struct{ method, url, issuers string }
 
 // answer is a server's response, cached until next. Exactly one of body (OCSP) and list (CRL) is
-// set.
+// set, and neither if it is too large to be cached.
 type answer struct {
 	body []byte
 	list *crl.Bundle
@@ -66,7 +69,9 @@ func newRevocationClient(o Options) (*revocationClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &revocationClient{transport: o.Transport, loopback: o.InsecureLoopback, timeout: o.Timeout, memory: memory}, nil
+	return &revocationClient{
+		transport: o.Transport, loopback: o.InsecureLoopback, timeout: o.Timeout, memory: memory, parsing: make(chan struct{}, 1),
+	}, nil
 }
 
 // revocationCheck is all revocation requests for one signature: about the signer's chain and about the
@@ -115,12 +120,22 @@ type revocationRequests struct {
 
 	mu    sync.Mutex
 	heard map[question]*answer
+	cost  int // of what heard holds
 }
 
-// hear records a response that the result depends on.
+// hear records a response that the result depends on. It depends on none that has ended: notation does not
+// accept one, and may get the status from a list. Lists beyond the cache's size are recorded without content.
 func (k *revocationRequests) hear(asked question, a *answer) {
+	if !a.next.After(time.Now()) {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if cost := a.cost(); k.cost+cost > maxRemembered {
+		a = &answer{next: a.next}
+	} else {
+		k.cost += cost
+	}
 	k.heard[asked] = a
 }
 
@@ -130,7 +145,9 @@ func (k *revocationRequests) remember() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for asked, a := range k.heard {
-		k.client.memory.Put(asked, a, time.Until(a.next))
+		if a.body != nil || a.list != nil {
+			k.client.memory.Put(asked, a, time.Until(a.next))
+		}
 	}
 }
 
@@ -246,41 +263,14 @@ func (k *revocationRequests) RoundTrip(request *http.Request) (*http.Response, e
 	if err != nil { // notation may request a list instead
 		return nil, err
 	}
-	heard := &answer{body: body, next: time.Now().Add(unknownLife)}
-	if !proved.NextUpdate.IsZero() {
-		heard.next = proved.NextUpdate
-	}
+	heard := &answer{body: body, next: proved.NextUpdate} // without an end, notation does not accept it
 	if by := proved.Certificate; by != nil && by.NotAfter.Before(heard.next) {
 		heard.next = by.NotAfter
 	}
-	k.hear(asked, heard)
+	if proved.Status != ocsp.Unknown { // else the result depends on a list
+		k.hear(asked, heard)
+	}
 	return response, nil
-}
-
-// Fetch implements crl.Fetcher in the same way.
-func (k *revocationRequests) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
-	asked := question{method: "CRL", url: url}
-	if known, ok := k.client.memory.Get(asked); ok {
-		k.hear(asked, known)
-		return known.list, speaksOf(known.list.BaseCRL, url, k.chain)
-	}
-	fetcher, err := crl.NewHTTPFetcher(k.httpClient(k.client))
-	if err != nil {
-		return nil, err
-	}
-	list, err := fetcher.Fetch(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	if err := speaksOf(list.BaseCRL, url, k.chain); err != nil {
-		return nil, err
-	}
-	heard := &answer{list: list, next: list.BaseCRL.NextUpdate}
-	if delta := list.DeltaCRL; delta != nil && delta.NextUpdate.Before(heard.next) {
-		heard.next = delta.NextUpdate
-	}
-	k.hear(asked, heard)
-	return list, nil
 }
 
 // RoundTrip implements http.RoundTripper: it sends the request if that is allowed, and bounds the
