@@ -17,7 +17,7 @@ func (a Authority) Admits(signedAt time.Time, signer *x509.Certificate) *Rejecti
 	if end := a.endOf(signer); !end.IsZero() && (a.NotAfter.IsZero() || end.Before(a.NotAfter)) {
 		a.NotAfter = end
 	}
-	if a.NotBefore.IsZero() && a.NotAfter.IsZero() {
+	if !a.IsBounded(signer) {
 		return nil
 	}
 	reject := &Rejection{Authority: a.Name, Expected: a.validity()}
@@ -33,6 +33,14 @@ func (a Authority) Admits(signedAt time.Time, signer *x509.Certificate) *Rejecti
 	}
 	return reject
 }
+
+// IsBounded reports whether Admits requires a trusted time of a signer.
+func (a Authority) IsBounded(signer *x509.Certificate) bool {
+	return !a.NotBefore.IsZero() || !a.NotAfter.IsZero() || a.IsRetired(signer)
+}
+
+// IsRetired reports whether the key of a certificate was retired.
+func (a Authority) IsRetired(signer *x509.Certificate) bool { return !a.endOf(signer).IsZero() }
 
 // endOf returns when the key of a certificate was retired, zero if it was not.
 func (a Authority) endOf(signer *x509.Certificate) time.Time {

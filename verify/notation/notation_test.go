@@ -306,6 +306,11 @@ func TestTimestamps(t *testing.T) {
 				a.NotBefore, a.NotAfter = from, to
 				return a
 			}
+			vouchingRetired := func(of *party, end time.Time) verify.Authority {
+				a := vouching
+				retiring(of, end)(&a)
+				return a
+			}
 			runAll(t, []row{
 				{reason: "signed while the certificate was valid", evidence: stamped, authority: with()},
 				{reason: "the same without trust in the timestamp authority", evidence: stamped, authority: trusting(ca), code: verify.ExpiredCertificate},
@@ -332,6 +337,9 @@ func TestTimestamps(t *testing.T) {
 				{reason: "a signing authority's certificate is in the store of the other kind", evidence: authentic, authority: trusting(ca), code: verify.UntrustedChain},
 				{reason: "a signing authority's time is within the authority's", evidence: authentic, authority: vouchingBounded(then.Add(-time.Hour), then.Add(time.Hour))},
 				{reason: "a signing authority's time is after the authority's", evidence: authenticLate, authority: vouchingBounded(time.Time{}, then), code: verify.OutsideValidity},
+				{reason: "a signing authority's key was retired, and it wrote an earlier time itself", evidence: authentic, authority: vouchingRetired(ended, then.Add(time.Hour)), code: verify.NoTimestamp},
+				{reason: "a signing authority's key was retired, and it wrote a later time", evidence: authentic, authority: vouchingRetired(ended, then.Add(-time.Hour)), code: verify.NoTimestamp},
+				{reason: "another key than the signing authority's was retired", evidence: authentic, authority: vouchingRetired(by, then.Add(-time.Hour))},
 			})
 		})
 	}
