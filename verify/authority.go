@@ -165,6 +165,19 @@ func (a Authority) Kind() string {
 	}
 }
 
+// CT returns the requirements on certificate transparency: none where no certificate of Sigstore's formats
+// identifies the signer.
+func (a Authority) CT() CT {
+	switch {
+	case a.Keyless != nil:
+		return a.Keyless.CT
+	case a.Certificate != nil:
+		return a.Certificate.CT
+	default:
+		return CT{Ignore: true}
+	}
+}
+
 // Validate refuses authorities that are incomplete or contradictory, or that would trust every
 // signer.
 func (a Authority) Validate() error {

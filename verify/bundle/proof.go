@@ -165,18 +165,8 @@ func (p *proof) options() (options []sgverify.VerifierOption, useNow bool) {
 
 func (p *proof) byKey() bool     { return p.material.Key() != nil }
 func (p *proof) wantsLog() bool  { return !p.authority.Log.Ignore }
+func (p *proof) wantsSCT() bool  { return !p.authority.CT().Ignore }
 func (p *proof) isMessage() bool { return p.content.MessageSignatureContent() != nil }
-
-func (p *proof) wantsSCT() bool {
-	switch {
-	case p.authority.Keyless != nil:
-		return !p.authority.Keyless.CT.Ignore
-	case p.authority.Certificate != nil:
-		return !p.authority.Certificate.CT.Ignore
-	default:
-		return false
-	}
-}
 
 // wantsTimestamp reports whether a timestamp must verify: it is required, or one is present and
 // the material has timestamp authorities.
@@ -205,6 +195,13 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 		Subject: p.artifact.Digest, Format: attest.Bundle, Role: attest.Signature,
 		SignedAt: signedAt(result),
 	}
+	if fact.SignedAt.IsZero() {
+		var rejection *verify.Rejection
+		fact.SignedAt, rejection = p.confirmed()
+		if rejection != nil {
+			return verify.Fact{}, rejection
+		}
+	}
 	fact.Entries = p.provedEntries(fact.SignedAt)
 	if p.wantsLog() && len(fact.Entries) == 0 {
 		return verify.Fact{}, &verify.Rejection{
@@ -231,6 +228,23 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 		}
 	}
 	return fact, nil
+}
+
+// confirmed returns the time of a timestamp that the authority's terms do not require, for a signer with a
+// bound of validity: its key was retired, for example. All other checks are as without that time.
+func (p *proof) confirmed() (time.Time, *verify.Rejection) {
+	leaf := p.signer.Certificate()
+	if !p.authority.IsBounded(leaf) {
+		return time.Time{}, nil
+	}
+	at := p.material.ConfirmedTime(p.timestamps, p.content.Signature())
+	if at.IsZero() || leaf == nil {
+		return at, nil
+	}
+	if _, err := sgverify.VerifyLeafCertificate(at, trust.Checkable(leaf), p.material); err != nil {
+		return at, &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
+	}
+	return at, nil
 }
 
 // until is the end of the chain that is valid now.

@@ -1,6 +1,7 @@
 package cosign
 
 import (
+	"slices"
 	"time"
 
 	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
@@ -24,7 +25,7 @@ func (p *proof) untrusted() *verify.Rejection {
 	return nil
 }
 
-// badChain checks the chain at every trusted time, or now.
+// badChain checks the chain at every time of signing.
 func (p *proof) badChain() *verify.Rejection {
 	leaf := trust.Checkable(p.leaf)
 	for _, at := range p.times() {
@@ -39,18 +40,13 @@ func (p *proof) badChain() *verify.Rejection {
 	return nil
 }
 
-// times are the trusted times of signing, or now where there is none.
+// times are the trusted times of signing. Where the terms require none, now is one of them.
 func (p *proof) times() []time.Time {
-	var times []time.Time
-	for _, at := range []time.Time{p.logged, p.stamped} {
-		if !at.IsZero() {
-			times = append(times, at)
-		}
+	times := []time.Time{p.logged, p.stamped, p.confirmed}
+	if p.logged.IsZero() && p.stamped.IsZero() {
+		times = append(times, time.Now())
 	}
-	if len(times) == 0 {
-		return []time.Time{time.Now()}
-	}
-	return times
+	return slices.DeleteFunc(times, time.Time.IsZero)
 }
 
 func (p *proof) badSCT() *verify.Rejection {

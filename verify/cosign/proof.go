@@ -37,6 +37,9 @@ type proof struct {
 	summary trust.Summary
 	// logged and stamped are the trusted times of signing; zero if unknown.
 	logged, stamped time.Time
+	// confirmed is the time of a timestamp that the authority's terms do not require, for a signer with
+	// a bound of validity and without a log. All other checks are as without that time.
+	confirmed time.Time
 	// notes are failed checks that do not reject the signature.
 	notes []string
 }
@@ -121,6 +124,9 @@ func (p *proof) readTimestamp() *verify.Rejection {
 		return nil
 	}
 	if !required && len(p.material.TimestampingAuthorities()) == 0 {
+		if !p.wantsLog() && p.authority.IsBounded(p.leaf) {
+			p.confirmed = p.material.ConfirmedTime([][]byte{p.layer.timestamp.SignedRFC3161Timestamp}, p.layer.stamped())
+		}
 		p.layer.timestamp = nil // not required, and no authority to verify it
 		return nil
 	}
@@ -201,17 +207,7 @@ func (p *proof) verifier() (signature.Verifier, error) {
 
 func (p *proof) byKey() bool    { return p.material.Key() != nil }
 func (p *proof) wantsLog() bool { return !p.authority.Log.Ignore }
-
-func (p *proof) wantsSCT() bool {
-	switch {
-	case p.authority.Keyless != nil:
-		return !p.authority.Keyless.CT.Ignore
-	case p.authority.Certificate != nil:
-		return !p.authority.Certificate.CT.Ignore
-	default:
-		return false
-	}
-}
+func (p *proof) wantsSCT() bool { return !p.authority.CT().Ignore }
 
 // fact checks the terms that cosign does not, and returns the fact.
 func (p *proof) fact() (verify.Fact, error) {
@@ -280,6 +276,9 @@ func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 
 // signedAt is the earliest trusted time.
 func (p *proof) signedAt() time.Time {
+	if p.logged.IsZero() && p.stamped.IsZero() {
+		return p.confirmed
+	}
 	if p.logged.IsZero() || (!p.stamped.IsZero() && p.stamped.Before(p.logged)) {
 		return p.stamped
 	}

@@ -1,7 +1,9 @@
 package trust
 
 import (
+	"cmp"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
@@ -162,15 +164,8 @@ func (s Summary) named() map[string]string {
 
 // String returns "subject, subject (issuer)" for messages.
 func (s Summary) String() string {
-	who := strings.Join(s.Subjects, ", ")
-	if who == "" {
-		who = "no subject alternative name"
-	}
-	issuer := s.Issuer
-	if issuer == "" {
-		issuer = "no OpenID Connect issuer; certificate of " + s.IssuerName
-	}
-	return who + " (" + issuer + ")"
+	who := cmp.Or(strings.Join(s.Subjects, ", "), "no subject alternative name")
+	return who + " (" + cmp.Or(s.Issuer, "no OpenID Connect issuer; certificate of "+s.IssuerName) + ")"
 }
 
 // Admit decides whether the certificate meets the keyless authority: one identity, and all
@@ -205,34 +200,21 @@ func (s Summary) match(identities []verify.Identity) (string, bool) {
 }
 
 func nameOf(extension verify.Extension) string {
-	if extension.Name != "" {
-		return extension.Name
-	}
-	return extension.OID
+	return cmp.Or(extension.Name, extension.OID)
 }
 
 // Checkable returns a copy of a certificate for Go's chain verification: Fulcio's OtherName is a
 // critical extension that Go does not handle, and Summarize does.
 func Checkable(c *x509.Certificate) *x509.Certificate {
 	checkable := *c
-	checkable.UnhandledCriticalExtensions = nil
-	for _, oid := range c.UnhandledCriticalExtensions {
-		if !oid.Equal(cryptoutils.SANOID) {
-			checkable.UnhandledCriticalExtensions = append(checkable.UnhandledCriticalExtensions, oid)
-		}
-	}
+	checkable.UnhandledCriticalExtensions = slices.DeleteFunc(slices.Clone(c.UnhandledCriticalExtensions), cryptoutils.SANOID.Equal)
 	return &checkable
 }
 
 // HasSCT reports whether a certificate embeds certificate timestamps (RFC 6962, section 3.3),
 // valid or not.
 func HasSCT(c *x509.Certificate) bool {
-	for _, extension := range c.Extensions {
-		if extension.Id.Equal(oidSCT) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(oidSCT) })
 }
 
 // Describe formats the holder of a certificate for messages.
@@ -249,12 +231,7 @@ func Describe(c *x509.Certificate) string {
 func Until(chains [][]*x509.Certificate) time.Time {
 	var last time.Time
 	for _, chain := range chains {
-		var first time.Time
-		for _, c := range chain {
-			if first.IsZero() || c.NotAfter.Before(first) {
-				first = c.NotAfter
-			}
-		}
+		first := endOf(time.Time{}, chain...)
 		if first.After(last) {
 			last = first
 		}

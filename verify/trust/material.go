@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
 
@@ -20,6 +21,7 @@ type Material struct {
 	authorities  []root.CertificateAuthority
 	logs, ctLogs map[string]*root.TransparencyLog
 	timestamping []root.TimestampingAuthority
+	confirming   []root.TimestampingAuthority
 }
 
 var _ root.TrustedMaterial = (*Material)(nil)
@@ -35,6 +37,22 @@ func (m *Material) RekorLogs() map[string]*root.TransparencyLog { return m.logs 
 
 // CTLogs implements root.TrustedMaterial.
 func (m *Material) CTLogs() map[string]*root.TransparencyLog { return m.ctLogs }
+
+// ConfirmedTime returns the earliest time that a timestamp authority of the trusted root confirms for a
+// signature; zero if there is none. It is only for bounds of validity where the terms have no other source of
+// time: such a timestamp may be missing or invalid.
+func (m *Material) ConfirmedTime(stamps [][]byte, signature []byte) time.Time {
+	var earliest time.Time
+	for _, stamp := range stamps {
+		for _, authority := range m.confirming {
+			proved, err := authority.Verify(stamp, signature)
+			if err == nil && (earliest.IsZero() || proved.Time.Before(earliest)) {
+				earliest = proved.Time
+			}
+		}
+	}
+	return earliest.UTC()
+}
 
 // PublicKeyVerifier implements root.TrustedMaterial. It returns the authority's one key and
 // ignores the bundle's hint, which is not verified.
@@ -183,15 +201,7 @@ func (c *composer) rootOr(text []byte) (root.TrustedMaterial, error) {
 }
 
 func (c *composer) certificateLog() error {
-	var wanted verify.CT
-	switch {
-	case c.authority.Keyless != nil:
-		wanted = c.authority.Keyless.CT
-	case c.authority.Certificate != nil:
-		wanted = c.authority.Certificate.CT
-	default:
-		return nil
-	}
+	wanted := c.authority.CT()
 	if wanted.Ignore {
 		return nil
 	}
@@ -216,7 +226,8 @@ func (c *composer) certificateLog() error {
 
 // timestamps uses the given chain. Without one it uses the trusted root's authorities in three
 // cases: a timestamp is required, the root also supplies the signer's authorities or the log, or
-// a validity bound has no other source of time.
+// a validity bound has no other source of time. A bound that only some signers have, or that the
+// log may give a time for, must not make timestamps necessary: then they only confirm a time.
 func (c *composer) timestamps() error {
 	a := c.authority
 	if len(a.Timestamp.Chain) > 0 {
@@ -231,12 +242,19 @@ func (c *composer) timestamps() error {
 	rootsSigner := a.Keyless != nil && len(a.Keyless.Roots) == 0
 	rootsLog := !a.Log.Ignore && len(a.Log.Keys)+len(a.Log.Root) == 0
 	onlyTime := bounded && a.Log.Ignore
-	if !a.Timestamp.Required && !rootsSigner && !rootsLog && !onlyTime {
+	required := a.Timestamp.Required || rootsSigner || rootsLog || onlyTime
+	if !required && !bounded && len(a.Retired) == 0 {
 		return nil
 	}
 	trusted, err := c.rootOr(a.Timestamp.Root)
-	if err != nil {
+	switch {
+	case err != nil && required:
 		return err
+	case !required:
+		if err == nil { // without a root no time is confirmed
+			c.material.confirming = guarded(trusted.TimestampingAuthorities())
+		}
+		return nil
 	}
 	c.material.timestamping = guarded(trusted.TimestampingAuthorities())
 	if a.Timestamp.Required && len(c.material.timestamping) == 0 {
