@@ -23,30 +23,29 @@ const (
 
 // ReadDocuments reads the objects in files, and in folders recursively: the names that end in
 // .yaml, .yml or .json, and are not hidden. It follows links, because mounted ConfigMaps consist
-// of links.
+// of links. With an error about files it returns the objects of the others, for callers that report
+// both.
 func ReadDocuments(paths []string) ([]workload.Object, error) {
 	names, err := documentNames(paths)
 	if err != nil {
 		return nil, err
 	}
 	var objects []workload.Object
+	var errs []error
 	total := 0
 	for _, name := range names {
 		text, err := limit.ReadRegular(name, int64(maxDocumentBytes-total), name)
 		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
 			return nil, fmt.Errorf("%s: the files exceed the bound of %d bytes", name, maxDocumentBytes)
 		}
-		if err != nil {
-			return nil, err
-		}
 		total += len(text)
-		found, err := workload.Read(bytes.NewReader(text), name)
-		if err != nil {
-			return nil, err
+		var found []workload.Object
+		if err == nil {
+			found, err = workload.Read(bytes.NewReader(text), name)
 		}
-		objects = append(objects, found...)
+		errs, objects = append(errs, err), append(objects, found...)
 	}
-	return objects, nil
+	return objects, errors.Join(errs...)
 }
 
 // documentNames returns the files, each once, in order.

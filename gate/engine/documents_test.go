@@ -3,6 +3,7 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -38,5 +39,8 @@ func TestReadDocuments(t *testing.T) {
 		if _, err := ReadDocuments([]string{path}); err == nil {
 			t.Errorf("%s is read", reason)
 		}
+	}
+	if objects, err := ReadDocuments([]string{folder}); err == nil || len(objects) != 3 || !strings.Contains(err.Error(), "c.json") {
+		t.Errorf("the other files of the folder: %d objects, %v", len(objects), err)
 	}
 }

@@ -123,7 +123,8 @@ func Read(name string, in io.Reader) ([]workload.Object, error) {
 	return objects, err
 }
 
-// ReadPolicies reads policies and their look-ups, as a gateway reads them.
+// ReadPolicies reads policies and their look-ups, as a gateway reads them. With an error about files of a
+// folder it returns the objects of the others, for callers that report both.
 func ReadPolicies(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, policyFiles)
 }
@@ -144,14 +145,12 @@ func readObjects(name string, in io.Reader, files func(name string) ([]string, e
 		return nil, err
 	}
 	var objects []workload.Object
+	var errs []error
 	for _, path := range paths {
 		read, err := readManifest(path)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, read...)
+		errs, objects = append(errs, err), append(objects, read...)
 	}
-	return objects, nil
+	return objects, errors.Join(errs...)
 }
 
 func readManifest(path string) ([]workload.Object, error) {
