@@ -115,7 +115,8 @@ func TestIgnoredFieldsArePublished(t *testing.T) {
 const ignoredIntro = `# Fields without an effect
 
 These fields of policies and test suites are accepted and have no effect here, with the reason. Every other
-field is honoured, or refused with its path. The page is written from the code.
+field is honoured, or refused with its path; one that a suite does not have is a warning. The page is
+written from the code.
 `
 
 type ignoredDialect struct {

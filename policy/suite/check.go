@@ -17,17 +17,20 @@ import (
 func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filter) []result.Check {
 	blank := result.Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
 	place := t.policyOf(r)
-	if place < 0 {
-		why := "no policy of the suite has this name"
-		for _, left := range t.leftAside {
-			if left.Is(r.Policy) {
-				why = left.warning
-			}
-		}
-		return failed(blank, r, why, filter)
+	left := t.apartFor(r, place)
+	switch {
+	case left != nil && left.unread:
+		blank.Message = left.why
+		return every(blank.As(result.Failed, unreadReason), r, filter)
+	case left != nil:
+		return every(blank.As(result.Failed, left.why), r, filter)
+	case place < 0:
+		return every(blank.As(result.Failed, "no policy of the suite has this name"), r, filter)
 	}
-	if why := lacks(t.policies[place], r.Rule); why != "" {
-		return failed(blank, r, why, filter)
+	if names, ruled := rulesOf(t.policies[place]); ruled && !slices.ContainsFunc(names, func(name string) bool { return follows(r.Rule, name) }) {
+		const why = "the policy has no rule of this name"
+		t.warn(r, fmt.Sprintf("%s (it has %s), and the row checks nothing", why, strings.Join(names, ", ")))
+		return every(blank.As(result.Skipped, why), r, filter)
 	}
 	selected, missing := t.selected(r, filter)
 	var checks []result.Check
@@ -61,8 +64,28 @@ func (t *compiledSuite) policyOf(r *document.Row) int {
 	return place
 }
 
-// failed fails every check of a row.
-func failed(blank result.Check, r *document.Row, why string, filter Filter) []result.Check {
+// unreadReason is the reason of checks about a policy with an error.
+const unreadReason = "the policy could not be read"
+
+// apartFor returns the document that a row is about and that is not evaluated; nil for none. Of several
+// policies with the name, one of the kind that the row selects precedes the policy at the index.
+func (t *compiledSuite) apartFor(r *document.Row, place int) *notEvaluated {
+	for i := range t.apart {
+		left := &t.apart[i]
+		if left.Is(r.Policy) && (place < 0 || left.unread && (r.Selects(left.Object.Kind()) || !r.Selects(t.policies[place].Object.Kind()))) {
+			return left
+		}
+	}
+	return nil
+}
+
+// warn adds a warning about a row.
+func (s *loaded) warn(r *document.Row, what string) {
+	s.warnings = append(s.warnings, fmt.Sprintf("policy %s, rule %q, result %s: %s", r.Policy, r.Rule, r.Result, what))
+}
+
+// every returns the check for each object that a row names.
+func every(blank result.Check, r *document.Row, filter Filter) []result.Check {
 	names := slices.Clone(r.Resources)
 	for _, s := range r.ResourceSpecs {
 		names = append(names, s.Name)
@@ -75,38 +98,23 @@ func failed(blank result.Check, r *document.Row, why string, filter Filter) []re
 		if name == "" || filter.resource(name) {
 			c := blank
 			c.Resource = strings.Trim(r.Kind+"/"+name, "/")
-			checks = append(checks, c.As(result.Failed, why))
+			checks = append(checks, c)
 		}
 	}
 	return checks
 }
 
-// lacks returns an error text if a policy with rules has none of a name; else it is empty.
-func lacks(p evaluation.Policy, rule string) string {
+// rulesOf returns the names of a policy's rules, and whether it is of a kind with rules.
+func rulesOf(p evaluation.Policy) (names []string, ok bool) {
 	spec, _ := p.Object.Content()["spec"].(map[string]any)
 	rules, ok := spec["rules"].([]any)
-	if !ok {
-		return ""
-	}
-	if rule == "" {
-		return "the row names no rule"
-	}
 	for _, raw := range rules {
 		if one, _ := raw.(map[string]any); one["name"] != nil {
 			name, _ := one["name"].(string)
-			if follows(rule, name) {
-				return ""
-			}
+			names = append(names, name)
 		}
 	}
-	return "the policy has no rule of this name"
-}
-
-// hasRules reports whether rules of the policy have names of their own.
-func hasRules(p evaluation.Policy) bool {
-	spec, _ := p.Object.Content()["spec"].(map[string]any)
-	_, ok := spec["rules"].([]any)
-	return ok
+	return names, ok
 }
 
 // check compares a rule's result for one object with the expected result.
@@ -131,15 +139,38 @@ func (t *compiledSuite) check(ctx context.Context, r *document.Row, place int, o
 		}
 	}
 	c.Got, c.Message = scored(t.policies[place], worst.Result), worst.Message
-	if c.Got != c.Want {
+	made := same
+	if isCompared(c) {
+		made = t.compare(ctx, ruled{row: r, place: place, object: object, answer: a, rules: rules}, &c)
+	}
+	return concluded(c, made)
+}
+
+// comparison is the result of a comparison with a row's files.
+type comparison int
+
+const (
+	same comparison = iota
+	different
+	undecided // and the check has its outcome
+)
+
+// isCompared reports whether a check depends on the row's files: as in Kyverno, a row that expects fail
+// holds where a rule that passes makes something else than they have.
+func isCompared(c result.Check) bool {
+	return c.Got == evaluation.Pass && (c.Want == evaluation.Pass || c.Want == evaluation.Fail)
+}
+
+// concluded is a check after the comparison with the row's files.
+func concluded(c result.Check, made comparison) result.Check {
+	switch {
+	case made == undecided || made == different && c.Want != evaluation.Fail:
+		return c
+	case made == different:
+		return c.As(result.Passed, "ok: "+c.Reason)
+	case c.Got != c.Want:
 		return c.As(result.Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
-	}
-	if c.Got == evaluation.Pass {
-		if done := t.compare(ctx, ruled{row: r, place: place, object: object, answer: a, rules: rules}, &c); done {
-			return c
-		}
-	}
-	if c.Want == evaluation.Skip {
+	case c.Want == evaluation.Skip:
 		return c.As(result.Skipped, "ok")
 	}
 	return c.As(result.Passed, "ok")
@@ -165,22 +196,19 @@ func (t *compiledSuite) checkTarget(ctx context.Context, r *document.Row, place 
 		return c.As(result.Skipped, "excluded: the rule does not change it")
 	case !found:
 		return c.As(result.Failed, fmt.Sprintf("want %s, and the rule does not change it", c.Want))
-	case c.Got != c.Want:
-		return c.As(result.Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
-	case c.Got == evaluation.Pass && r.PatchedResources != "" && t.compareWith(r, r.PatchedResources, after, &c):
-		return c
-	case c.Want == evaluation.Skip:
-		return c.As(result.Skipped, "ok")
+	case isCompared(c) && r.PatchedResources != "":
+		return concluded(c, t.compareWith(r, r.PatchedResources, after, &c))
 	}
-	return c.As(result.Passed, "ok")
+	return concluded(c, same)
 }
 
 // by returns the results of the rules of a name, and of the rules derived from it for other
 // kinds.
 func by(a *evaluation.Answer, p evaluation.Policy, rule string) []evaluation.RuleResult {
 	var rules []evaluation.RuleResult
+	_, ruled := rulesOf(p)
 	for _, one := range a.Rules {
-		if p.Made(one.Policy) && (!hasRules(p) || follows(one.Rule, rule)) {
+		if p.Made(one.Policy) && (!ruled || follows(one.Rule, rule)) {
 			rules = append(rules, one)
 		}
 	}
@@ -222,37 +250,36 @@ type ruled struct {
 	rules  []evaluation.RuleResult
 }
 
-// compare compares the mutated object, and the generated objects, with the files of a row, and
-// reports whether that decides the check.
-func (t *compiledSuite) compare(ctx context.Context, of ruled, c *result.Check) bool {
+// compare compares the mutated object, and the generated objects, with the files of a row.
+func (t *compiledSuite) compare(ctx context.Context, of ruled, c *result.Check) comparison {
 	if of.row.PatchedResources != "" {
 		found, err := t.mutated(ctx, of)
 		if err != nil {
 			*c = c.As(result.Failed, err.Error())
-			return true
+			return undecided
 		}
-		if decided := t.compareWith(of.row, of.row.PatchedResources, found, c); decided {
-			return true
+		if made := t.compareWith(of.row, of.row.PatchedResources, found, c); made != same {
+			return made
 		}
 	}
 	files, err := of.row.Generated()
 	if err != nil {
 		*c = c.As(result.Failed, err.Error())
-		return true
-	}
-	if len(files) == 0 {
-		return false
+		return undecided
 	}
 	return t.compareGenerated(files, of.rules, c)
 }
 
 // compareWith compares one object with its counterpart in a file.
-func (t *compiledSuite) compareWith(r *document.Row, file string, found workload.Object, c *result.Check) bool {
+func (t *compiledSuite) compareWith(r *document.Row, file string, found workload.Object, c *result.Check) comparison {
 	want, ok, err := t.expectedIn(file, found)
 	switch {
 	case err != nil:
 		*c = c.As(result.Failed, err.Error())
 	case !ok && r.FailOnMissing != nil && !*r.FailOnMissing:
+		*c = c.As(result.Skipped, file+" does not have the object")
+	case !ok && r.FailOnMissing == nil && c.Want == evaluation.Fail:
+		t.warn(r, fmt.Sprintf("%s does not have %s, and the row checks nothing", file, title(found)))
 		*c = c.As(result.Skipped, file+" does not have the object")
 	case !ok:
 		c.Message = "give it there, leave patchedResources out for it, or set failOnMissingResources: false"
@@ -260,23 +287,24 @@ func (t *compiledSuite) compareWith(r *document.Row, file string, found workload
 	default:
 		list := differences(want.Content(), found.Content())
 		if len(list) == 0 {
-			return false
+			return same
 		}
 		c.Message = strings.Join(list, "; ")
 		*c = c.As(result.Failed, "the object is not as in "+file)
+		return different
 	}
-	return true
+	return undecided
 }
 
 // compareGenerated requires each object of the files to be among those that the rules generate.
-func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.RuleResult, c *result.Check) bool {
+func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.RuleResult, c *result.Check) comparison {
 	var made []workload.Object
 	for _, one := range rules {
 		for _, content := range one.Made {
 			object, err := objectOf(content)
 			if err != nil {
 				*c = c.As(result.Failed, "the generated object: "+err.Error())
-				return true
+				return undecided
 			}
 			made = append(made, object)
 		}
@@ -286,23 +314,23 @@ func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.Rule
 		wanted, err := readObjects(t.file(file))
 		if err != nil {
 			*c = c.As(result.Failed, err.Error())
-			return true
+			return undecided
 		}
 		for _, want := range t.inNamespace(wanted) {
 			i := slices.IndexFunc(made, func(o workload.Object) bool { return keyOf(o) == keyOf(want) })
 			if i < 0 {
 				c.Message = "it would make " + titles(made)
 				*c = c.As(result.Failed, fmt.Sprintf("%s is not made", title(want)))
-				return true
+				return different
 			}
 			if list := differences(want.Content(), made[i].Content()); len(list) > 0 {
 				c.Message = strings.Join(list, "; ")
 				*c = c.As(result.Failed, fmt.Sprintf("%s is not as in %s", title(want), file))
-				return true
+				return different
 			}
 		}
 	}
-	return false
+	return same
 }
 
 // mutated returns the object as the policy leaves it. Mutations of earlier policies of the suite

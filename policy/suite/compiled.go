@@ -2,7 +2,9 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
@@ -40,6 +42,17 @@ func compile(s *loaded, on backing) (*compiledSuite, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	s.policies = evaluator.Policies()
+	for _, left := range evaluator.Unread() {
+		s.apart = append(s.apart, notEvaluated{Policy: left.Policy, why: left.Err.Error(), unread: true})
+	}
+	if len(s.policies) == 0 && slices.ContainsFunc(s.apart, func(left notEvaluated) bool { return left.unread }) {
+		var reasons []error
+		for _, left := range s.apart {
+			reasons = append(reasons, errors.New(left.why))
+		}
+		return nil, errors.Join(reasons...)
 	}
 	return &compiledSuite{loaded: s, evaluator: evaluator, answers: map[string]*evaluation.Answer{}}, nil
 }

@@ -42,7 +42,6 @@ func TestRowsThatCannotFailAreFailures(t *testing.T) {
 		"of no name":                      {"pod.yaml", "- {policy: p, rule: r, kind: Pod, resources: [''], result: pass}", "is empty"},
 		"of no name in a specification":   {"pod.yaml", "- {policy: p, rule: r, resourceSpecs: [{kind: Pod}], result: pass}", "is empty"},
 		"of another group":                {"pod.yaml", "- {policy: p, rule: r, resourceSpecs: [{group: other.example, kind: Pod, name: a}], result: fail}", "no object"},
-		"in a second document":            {"pod.yaml", "- {policy: p, rule: r, kind: Pod, resources: [a], result: fail}\n---\nresults: [{policy: p, rule: r, result: pass}]", "several documents"},
 		"of a device without end":         {"../../../../../../../../dev/zero", "- {policy: p, rule: r, kind: Pod, resources: [a], result: fail}", "regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func findBelow(folder, name string) ([]string, error) {
 		case entry.Name() == name:
 			found = append(found, path)
 		case name == FileName && entry.Name() == OldName:
-			if text, err := document.ReadFile(path); err == nil && document.IsSuite(text) {
+			if documents, err := document.Documents(path); err == nil && slices.ContainsFunc(documents, document.IsSuite) {
 				found = append(found, path)
 			}
 		}
@@ -80,9 +80,9 @@ func findBelow(folder, name string) ([]string, error) {
 // loaded is a suite with everything that it names.
 type loaded struct {
 	*document.Suite
-	path, folder   string
+	folder         string
 	policies       []evaluation.Policy
-	leftAside      []leftAside
+	apart          []notEvaluated
 	exceptionFiles []workload.Object
 	resources      []workload.Object
 	payloads       []workload.Object
@@ -90,31 +90,32 @@ type loaded struct {
 	values         *fixtures.Values
 	user           *policy.User // nil if no user is given
 	cluster        *cluster.Cluster
+	unknown        fixtures.Unknown
+	warnings       []string // about rows
 }
 
-// leftAside is a document of a kind that is not implemented, with the warning about it.
-type leftAside struct {
+// notEvaluated is a document among the policies that is not evaluated, or a whole file of them.
+type notEvaluated struct {
 	evaluation.Policy
-	warning string
+	why string
+	// unread: it has an error, as opposed to a kind that is not implemented.
+	unread bool
 }
 
-// load reads a suite and the files that it names.
-func load(path string, kinds []constraint.Resource) (*loaded, error) {
-	text, err := document.ReadFile(path)
+// load reads the suite of a document, and the files that it names.
+func load(text workload.Object, path string, kinds []constraint.Resource) (*loaded, error) {
+	s := &loaded{folder: filepath.Dir(path), cluster: cluster.New(kinds), values: &fixtures.Values{}}
+	d, err := document.Parse(text.JSON(), &s.unknown)
 	if err != nil {
 		return nil, err
 	}
-	d, err := document.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	s := &loaded{Suite: d, path: path, folder: filepath.Dir(path), cluster: cluster.New(kinds), values: &fixtures.Values{}}
+	s.Suite = d
 	return s, s.read()
 }
 
-// read reads the files in the order of their dependencies.
+// read reads the files in the order of their dependencies: definitions make the kinds of objects known.
 func (s *loaded) read() error {
-	for _, step := range []func() error{s.readValues, s.readCluster, s.readObjects, s.readPolicies, s.hold} {
+	for _, step := range []func() error{s.readValues, s.readCluster, s.readPolicies, s.readObjects, s.hold} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -132,14 +133,14 @@ func (s *loaded) readValues() error {
 		}
 		s.values = s.Values
 	case s.Variables != "":
-		values, err := fixtures.LoadValues(s.file(s.Variables))
+		values, err := fixtures.LoadValues(s.file(s.Variables), &s.unknown)
 		if err != nil {
 			return fmt.Errorf("variables: %w", err)
 		}
 		s.values = values
 	}
 	if s.UserInfo != "" {
-		user, err := fixtures.LoadUser(s.file(s.UserInfo))
+		user, err := fixtures.LoadUser(s.file(s.UserInfo), &s.unknown)
 		if err != nil {
 			return fmt.Errorf("userinfo: %w", err)
 		}
@@ -185,11 +186,13 @@ func (s *loaded) readClusterResource(path string) error {
 			Resources []map[string]any `json:"resources"`
 		} `json:"spec"`
 	}
-	if err := fixtures.Decode(text, &file); err != nil || file.Kind != "ClusterResource" {
+	var unknown fixtures.Unknown
+	if err := unknown.Decode(text, &file, path); err != nil || file.Kind != "ClusterResource" {
 		objects, read := readObjects(path)
 		s.cluster.Add(s.inNamespace(objects)...)
 		return read
 	}
+	s.unknown.Fields = append(s.unknown.Fields, unknown.Fields...)
 	for _, name := range file.Spec.CRDs {
 		objects, err := readObjects(s.file(name))
 		if err != nil {
@@ -211,8 +214,12 @@ func (s *loaded) readContext(path string) error {
 			Images    []document.ImageData `json:"images"`
 		} `json:"spec"`
 	}
-	if err := document.DecodeFile(path, &file); err != nil {
+	text, err := document.ReadFile(path)
+	if err != nil {
 		return err
+	}
+	if err := s.unknown.Decode(text, &file, path); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if file.Kind != "Context" {
 		return fmt.Errorf("%s: %q is no Context", path, file.Kind)
@@ -300,7 +307,8 @@ func (s *loaded) inNamespace(objects []workload.Object) []workload.Object {
 	return evaluation.InNamespace(objects, "default", s.cluster.Kinds)
 }
 
-// readPolicies reads policies, exceptions, and objects for look-ups.
+// readPolicies reads policies, exceptions, and objects for look-ups. A file of policies with an error
+// does not hide the others.
 func (s *loaded) readPolicies() error {
 	if len(s.Policies) == 0 {
 		return errors.New("policies: is empty")
@@ -308,16 +316,17 @@ func (s *loaded) readPolicies() error {
 	for _, name := range s.Policies {
 		objects, err := readObjects(s.file(name))
 		if err != nil {
-			return fmt.Errorf("policies: %w", err)
+			s.apart = append(s.apart, notEvaluated{why: fmt.Sprintf("policies: %v", err), unread: true})
 		}
 		for _, object := range s.inNamespace(objects) {
 			left := engine.LeftAside(object)
+			_, defines := evaluation.Defined(object)
 			switch {
 			case left != "":
-				s.leftAside = append(s.leftAside, leftAside{evaluation.Policy{Object: object}, left})
+				s.apart = append(s.apart, notEvaluated{Policy: evaluation.Policy{Object: object}, why: left})
 			case object.Kind() == "PolicyException":
 				s.exceptionFiles = append(s.exceptionFiles, object)
-			case engine.IsResource(object) || globalcontext.Recognises(object.APIVersion(), object.Kind()):
+			case defines || engine.IsResource(object) || globalcontext.Recognises(object.APIVersion(), object.Kind()):
 				s.cluster.Add(object)
 			default:
 				s.policies = append(s.policies, evaluation.Policy{Object: object})
@@ -334,7 +343,8 @@ func (s *loaded) readPolicies() error {
 	return nil
 }
 
-// readObjects reads manifests: a file, or the files of a folder.
+// readObjects reads manifests: a file, or the files of a folder. With an error it returns the objects of
+// the other files.
 func readObjects(path string) ([]workload.Object, error) {
 	if strings.Contains(path, "https:/") || strings.Contains(path, "http:/") {
 		return nil, fmt.Errorf("%s: URLs are not supported: store a copy next to the suite", path)

@@ -1,11 +1,14 @@
 package suite
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/suite/document"
+	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // FuzzParse reads any text as a suite's file: it never panics, and an
@@ -23,14 +26,20 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		document.IsSuite(text)
-		d, err := document.Parse(text)
+		documents, err := workload.ReadDocuments(bytes.NewReader(text), "suite")
 		if err != nil {
 			return
 		}
-		for _, r := range d.Results {
-			if r.Policy == "" || r.Result == "" {
-				t.Errorf("a row without a policy or a result was taken: %+v", r)
+		for _, one := range documents {
+			document.IsSuite(one)
+			d, err := document.Parse(one.JSON(), &fixtures.Unknown{})
+			if err != nil {
+				continue
+			}
+			for _, r := range d.Results {
+				if r.Policy == "" || r.Result == "" {
+					t.Errorf("a row without a policy or a result was taken: %+v", r)
+				}
 			}
 		}
 	})

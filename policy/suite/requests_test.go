@@ -31,15 +31,26 @@ spec: {containers: [{name: c, image: i}]}
 `
 )
 
-// ran runs a suite of files.
-func ran(t *testing.T, files map[string]string) result.Report {
+// folderOf makes a folder of files, by their paths.
+func folderOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return folder
+}
+
+// ran runs a suite of files.
+func ran(t *testing.T, files map[string]string) result.Report {
+	t.Helper()
+	folder := folderOf(t, files)
 	filter, err := ParseFilter("policy=*,rule=*,resource=*")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/suite/result"
 	"github.com/quaymaster/quaymaster/policy/suite/signing"
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Options are the options of a run.
@@ -32,16 +34,17 @@ type Options struct {
 // Run runs suites concurrently. The report is in the order of the paths, and deterministic.
 func Run(ctx context.Context, paths []string, options Options) result.Report {
 	r := runner{options: options, kinds: constraint.Known(), prover: sync.OnceValues(publicProver)}
-	report := result.Report{Suites: make([]result.Suite, len(paths))}
+	suites := make([][]result.Suite, len(paths)) // by path
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
 		group.Go(func() error {
-			report.Suites[i] = r.run(ctx, path)
+			suites[i] = r.run(ctx, path)
 			return nil
 		})
 	}
 	_ = group.Wait() // no goroutine returns an error
+	report := result.Report{Suites: slices.Concat(suites...)}
 	report.Count()
 	return report
 }
@@ -61,41 +64,72 @@ func publicProver() (gate.Prover, error) {
 	return engine.NewProver(store.Snapshot())
 }
 
-// run runs one suite. A panic fails this suite alone.
-func (r *runner) run(ctx context.Context, path string) (result result.Suite) {
+// run runs the suites of a file: each of its documents is one.
+func (r *runner) run(ctx context.Context, path string) []result.Suite {
+	documents, err := document.Documents(path)
+	if err != nil {
+		suite := result.Suite{Path: path, Name: path}
+		fail(&suite, nil, err)
+		return []result.Suite{suite}
+	}
+	suites := make([]result.Suite, len(documents))
+	for i, d := range documents {
+		suites[i] = result.Suite{Path: path, Name: path}
+		if len(documents) > 1 {
+			suites[i].Name = d.Source()
+		}
+		r.runDocument(ctx, d, &suites[i])
+	}
+	return suites
+}
+
+// runDocument runs one suite. A panic fails this suite alone.
+func (r *runner) runDocument(ctx context.Context, d workload.Object, result *result.Suite) {
 	started := time.Now()
-	result.Path, result.Name = path, path
 	var rows []document.Row
 	defer func() {
 		if p := recover(); p != nil {
-			fail(&result, rows, fmt.Errorf("internal error: %v", p))
+			fail(result, rows, fmt.Errorf("internal error: %v", p))
 		}
 		result.Duration = time.Since(started)
 	}()
-	s, err := load(path, r.kinds)
+	s, err := load(d, result.Path, r.kinds)
 	if s != nil {
 		rows = s.chosen(r.options.Filter)
 		if s.Name != "" {
 			result.Name = s.Name
 		}
+		defer func() { result.Warnings = slices.Concat(s.unknown.Fields, s.warnings) }()
 	}
 	if err != nil {
-		fail(&result, rows, err)
-		return result
+		fail(result, rows, err)
+		return
 	}
 	if len(rows) == 0 {
-		return result
+		return
 	}
 	compiled, closing, err := r.prepare(s)
 	if err != nil {
-		fail(&result, rows, err)
-		return result
+		fail(result, rows, err)
+		return
 	}
 	defer closing()
 	for i := range rows {
 		result.Checks = append(result.Checks, compiled.checks(ctx, &rows[i], r.options.Filter)...)
 	}
-	return result
+	result.Checks = append(result.Checks, s.unread(r.options.Filter)...)
+}
+
+// unread names the policies that could not be read, each as a failure.
+func (s *loaded) unread(filter Filter) []result.Check {
+	var checks []result.Check
+	for _, left := range s.apart {
+		if name := left.Object.Name(); left.unread && (name == "" || matches(filter.Policy, name)) {
+			c := result.Check{Policy: name, Resource: left.Object.Source(), Message: left.why}
+			checks = append(checks, c.As(result.Failed, unreadReason))
+		}
+	}
+	return checks
 }
 
 // chosen returns the rows that a filter chooses.
@@ -114,7 +148,8 @@ func fail(r *result.Suite, rows []document.Row, err error) {
 	r.Error, r.Checks = err.Error(), nil
 	for i := range rows {
 		row := &rows[i]
-		r.Checks = append(r.Checks, failed(result.Check{Policy: row.Policy, Rule: row.Rule, Want: row.Result}, row, "the suite could not be run", Filter{})...)
+		blank := result.Check{Policy: row.Policy, Rule: row.Rule, Want: row.Result}
+		r.Checks = append(r.Checks, every(blank.As(result.Failed, "the suite could not be run"), row, Filter{})...)
 	}
 	if len(r.Checks) == 0 {
 		r.Checks = []result.Check{result.Check{}.As(result.Failed, "the suite could not be run")}

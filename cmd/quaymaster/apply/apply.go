@@ -57,8 +57,10 @@ warning. If there are no others, nothing is evaluated and the exit status is 0.
 
 Exit status: 0 if every object would be admitted (failures and errors of policies
 under audit are reported and do not count), 1 if one would be denied, 3 if an
-enforced rule could not be evaluated, 2 for wrong use. --warn-exit-code replaces 0
-if there are warnings, or failures or errors under audit.`,
+enforced rule could not be evaluated, 2 for wrong use, or if a policy could not be
+read: the results of the others are reported, and no objects are written.
+--warn-exit-code replaces 0 if there are warnings, or failures or errors under
+audit.`,
 		Example: `  quaymaster apply policies/ -r deploy/
   kustomize build . | quaymaster apply policies/ -r - --mutated - > out.yaml
   quaymaster apply policies/ --cluster -n shop`,
@@ -102,6 +104,7 @@ type applied struct {
 	objects   []workload.Object
 	answers   []evaluation.Answer
 	warnings  []string
+	unread    []error // about policies
 }
 
 func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []string) error {
@@ -215,8 +218,15 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 	if err != nil {
 		return nil, err
 	}
+	work := &applied{evaluator: evaluator, policies: evaluator.Policies(), objects: from.objects, warnings: from.leftAside, unread: from.unread}
+	for _, p := range evaluator.Unread() {
+		work.unread = append(work.unread, p.Err)
+	}
+	if err := errors.Join(work.unread...); err != nil && len(work.policies) == 0 {
+		return nil, err
+	}
 	loaded.ReadRoots(ctx, f.setup.Offline, setup.UnreadRoot(t))
-	return &applied{evaluator: evaluator, policies: from.policies, objects: from.objects, warnings: from.leftAside}, nil
+	return work, nil
 }
 
 // registries returns the source of images and evidence; nowhere if offline.

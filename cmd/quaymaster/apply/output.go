@@ -57,6 +57,7 @@ type (
 	applyReport struct {
 		Objects  []applyObject  `json:"objects"`
 		Warnings []string       `json:"warnings,omitempty"`
+		Errors   []string       `json:"errors,omitempty"` // about policies that could not be read
 		Summary  map[string]int `json:"summary"`
 	}
 	applyObject struct {
@@ -114,6 +115,9 @@ func (f *applyOutput) tell(t command.Terminal, work *applied) error {
 	for _, warning := range report.Warnings {
 		fmt.Fprintf(t.Err, "quaymaster: warning: %s\n", warning)
 	}
+	if err := errors.Join(work.unread...); err != nil {
+		return fmt.Errorf("policies that could not be read were not evaluated, and no objects are written:\n%w", err)
+	}
 	if err := f.objects(t, work); err != nil {
 		return err
 	}
@@ -125,6 +129,9 @@ func (f *applyOutput) report(work *applied) applyReport {
 	report := applyReport{Objects: make([]applyObject, 0, len(work.answers)), Warnings: work.warnings, Summary: map[string]int{}}
 	for _, result := range applyResults {
 		report.Summary[result] = 0
+	}
+	for _, err := range work.unread {
+		report.Errors = append(report.Errors, err.Error())
 	}
 	for i := range work.answers {
 		a := &work.answers[i]

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type read struct {
 	objects    []workload.Object
 	beside     []workload.Object // objects from the policies' files, for look-ups
 	leftAside  []string          // warnings about documents of kinds that are not implemented, and empty files
+	unread     []error           // about policies
 	known      *engine.Resources
 	kinds      []constraint.Resource
 }
@@ -42,7 +44,7 @@ func (f *applyFlags) given() (*fixtures.Values, *policy.User, error) {
 	values := &fixtures.Values{}
 	if f.values != "" {
 		var err error
-		values, err = fixtures.LoadValues(f.values)
+		values, err = fixtures.LoadValues(f.values, nil)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--values-file: %w", err)
 		}
@@ -57,7 +59,7 @@ func (f *applyFlags) given() (*fixtures.Values, *policy.User, error) {
 	if f.user == "" {
 		return values, nil, nil
 	}
-	user, err := fixtures.LoadUser(f.user)
+	user, err := fixtures.LoadUser(f.user, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--userinfo: %w", err)
 	}
@@ -70,7 +72,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	for _, name := range policies {
 		objects, err := manifest.ReadPolicies(name, t.In)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			from.unread = append(from.unread, fmt.Errorf("%s: %w", name, err))
 		}
 		for _, object := range objects {
 			if err := from.document(object); err != nil {
@@ -79,6 +81,9 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		}
 	}
 	if len(from.policies)+len(from.leftAside) == 0 {
+		if err := errors.Join(from.unread...); err != nil {
+			return nil, err
+		}
 		if len(from.exceptions) > 0 {
 			return nil, fmt.Errorf("%s: only exceptions in it; pass them with --exception", strings.Join(policies, ", "))
 		}

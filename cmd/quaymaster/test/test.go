@@ -35,8 +35,8 @@ Objects are evaluated as at admission. Nothing is fetched: the suite defines the
 look-ups of policies, and images, which are built and signed with throw-away keys
 for the run. See docs/testing-policies.md.
 
-Exit status: 0 if every check has the expected result, 1 if one has not or a
-suite cannot be run, 2 for wrong use.`,
+Exit status: 0 if every check has the expected result, 1 if one has not, or a
+suite or one of its policies cannot be read, 2 for wrong use.`,
 		Example: `  quaymaster test policies/
   quaymaster test policies/ -t 'policy=require-*,resource=good*'
   quaymaster test policies/ --require-tests -o junit > report.xml`,
@@ -77,6 +77,11 @@ func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) 
 	}
 	if f.mustExist && report.Passed+report.Failed+report.Skipped == 0 {
 		return errors.New("--require-tests: there is no check to run")
+	}
+	for _, s := range report.Suites {
+		for _, warning := range s.Warnings {
+			t.Warn(fmt.Sprintf("%s (%s): %s", s.Name, s.Path, warning))
+		}
 	}
 	if err := result.Write(t.Out, report, f.format, result.TextOptions{
 		FailOnly: f.failOnly, Detailed: f.detailed, Color: f.format == "" && !f.plain && t.Color(),

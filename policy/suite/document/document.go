@@ -1,22 +1,17 @@
 // Package document reads the file of a test suite, in the format of Kyverno 1.19 ("kyverno test").
 //
-// Unknown fields are errors, older spellings are converted to the newer ones. Fields that have no
+// Unknown fields are warnings, older spellings are converted to the newer ones. Fields that have no
 // effect are listed by Ignored.
 package document
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
-
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
@@ -130,42 +125,37 @@ const maxFile = 16 << 20
 // ReadFile reads a file of bounded size.
 func ReadFile(path string) ([]byte, error) { return limit.ReadRegular(path, maxFile, path) }
 
-// DecodeFile decodes a file strictly.
-func DecodeFile(path string, into any) error {
+// Documents reads the documents of a file, each of which is a suite.
+func Documents(path string) ([]workload.Object, error) {
 	text, err := ReadFile(path)
 	if err != nil {
-		return err
-	}
-	if err := fixtures.Decode(text, into); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
-}
-
-// IsSuite reports whether a file is a suite; other files may have the same name.
-func IsSuite(text []byte) bool {
-	var head struct {
-		APIVersion string          `json:"apiVersion"`
-		Kind       string          `json:"kind"`
-		Policies   []string        `json:"policies"`
-		Results    json.RawMessage `json:"results"`
-	}
-	if yaml.Unmarshal(text, &head) != nil || head.Policies == nil || head.Results == nil {
-		return false
-	}
-	return head.APIVersion == "" && head.Kind == "" || strings.HasPrefix(head.APIVersion, "cli.kyverno.io/") && head.Kind == "Test"
-}
-
-// Parse reads a suite and refuses contradictions.
-func Parse(text []byte) (*Suite, error) {
-	if err := alone(text); err != nil {
 		return nil, err
 	}
+	return workload.ReadDocuments(bytes.NewReader(text), path)
+}
+
+// IsSuite reports whether a document is a suite; other files may have the same name.
+func IsSuite(d workload.Object) bool {
+	content := d.Content()
+	apiVersion, _ := content["apiVersion"].(string)
+	kind, _ := content["kind"].(string)
+	return content["policies"] != nil && content["results"] != nil && isTest(apiVersion, kind)
+}
+
+// isTest reports whether a document's kind is that of suites. The older form names none, or Kyverno's
+// own group.
+func isTest(apiVersion, kind string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return slices.Contains([]string{"", "cli.kyverno.io", "kyverno.io"}, group) && (kind == "" || kind == "Test")
+}
+
+// Parse reads a suite from JSON and refuses contradictions.
+func Parse(text []byte, unknown *fixtures.Unknown) (*Suite, error) {
 	var d Suite
-	if err := fixtures.Decode(text, &d); err != nil {
+	if err := unknown.DecodeJSON(text, &d, ""); err != nil {
 		return nil, err
 	}
-	if d.APIVersion != "" && !strings.HasPrefix(d.APIVersion, "cli.kyverno.io/") || d.Kind != "" && d.Kind != "Test" {
+	if !isTest(d.APIVersion, d.Kind) {
 		return nil, fmt.Errorf("%s %s is no suite: want cli.kyverno.io/v1alpha1 Test", d.APIVersion, d.Kind)
 	}
 	var meta struct {
@@ -199,31 +189,6 @@ func Parse(text []byte) (*Suite, error) {
 		d.JSONPayloads = append(d.JSONPayloads, d.JSONPayload)
 	}
 	return &d, errors.Join(errs...)
-}
-
-// alone refuses a file of several documents: only the checks of the first would run.
-func alone(text []byte) error {
-	reader, documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
-	for {
-		one, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		var says any
-		if err := yaml.Unmarshal(one, &says); err != nil {
-			return err
-		}
-		if says == nil {
-			continue
-		}
-		documents++
-		if documents > 1 {
-			return errors.New("the file has several documents, and a suite is one: put each into a file of its own")
-		}
-	}
 }
 
 // normalise converts older spellings to the newer ones.

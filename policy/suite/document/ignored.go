@@ -4,7 +4,7 @@ package document
 type IgnoredField struct{ Path, Reason string }
 
 // Ignored returns the fields that are accepted and have no effect in suites. Every other field
-// is honoured or refused.
+// is honoured or refused; an unknown one is a warning.
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"Test metadata", "except for its name, labels and annotations of the file, which decide nothing"},

@@ -75,7 +75,8 @@ func (p Policy) Made(compiled *policy.Policy) bool {
 
 // Evaluator evaluates policies against objects. It is not safe for concurrent use.
 type Evaluator struct {
-	config     Config
+	config     Config // with the policies that compile
+	unread     []Unread
 	exceptions []*policy.Exception
 	compiled   map[string]*policy.Policy // by the policy's index and its values
 	keys       map[keyed]string          // of compiled
@@ -94,7 +95,14 @@ type policyGate struct {
 	set  *set.Set
 }
 
-// New compiles the policies, and returns an error if one does not compile.
+// Unread is a policy that does not compile, and why.
+type Unread struct {
+	Policy
+	Err error
+}
+
+// New compiles the policies. One that does not compile does not hide the others: callers report Unread,
+// and do not admit.
 func New(config Config) (*Evaluator, error) {
 	if config.Registries == nil || config.Prover == nil {
 		return nil, errors.New("evaluation: registries and prover must not be nil")
@@ -102,6 +110,8 @@ func New(config Config) (*Evaluator, error) {
 	if config.Values == nil {
 		config.Values = &fixtures.Values{}
 	}
+	policies := config.Policies
+	config.Policies = nil
 	e := &Evaluator{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, gates: map[string]*policyGate{}}
 	var errs []error
 	for _, object := range config.Exceptions {
@@ -109,12 +119,22 @@ func New(config Config) (*Evaluator, error) {
 		errs = append(errs, err)
 		e.exceptions = append(e.exceptions, compiled)
 	}
-	for place := range config.Policies {
-		_, err := e.key(place, "")
-		errs = append(errs, err)
+	for place := 0; len(policies) > 0; policies = policies[1:] {
+		e.config.Policies = append(e.config.Policies[:place], policies[0])
+		if _, err := e.key(place, ""); err != nil {
+			e.unread, e.config.Policies = append(e.unread, Unread{policies[0], err}), e.config.Policies[:place]
+			continue
+		}
+		place++
 	}
 	return e, errors.Join(errs...)
 }
+
+// Policies returns the policies that compile; indexes are those of this list.
+func (e *Evaluator) Policies() []Policy { return e.config.Policies }
+
+// Unread returns the policies that do not compile.
+func (e *Evaluator) Unread() []Unread { return e.unread }
 
 // Policy returns the policy at an index, compiled for objects without values of their own.
 func (e *Evaluator) Policy(place int) *policy.Policy { return e.compiled[e.keys[keyed{place: place}]] }

@@ -20,6 +20,8 @@ type Suite struct {
 	Checks []Check `json:"checks"`
 	// Error is the reason why the suite could not be run; all of its checks then fail.
 	Error string `json:"error,omitempty"`
+	// Warnings are about unknown fields, and rows that check nothing.
+	Warnings []string `json:"warnings,omitempty"`
 	// Duration is how long it took.
 	Duration time.Duration `json:"-"`
 }

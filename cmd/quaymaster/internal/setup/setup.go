@@ -199,7 +199,7 @@ func (f *Flags) user() (*policy.User, error) {
 	if f.userInfo == "" {
 		return nil, nil
 	}
-	user, err := fixtures.LoadUser(f.userInfo)
+	user, err := fixtures.LoadUser(f.userInfo, nil)
 	if err != nil {
 		return nil, fmt.Errorf("--userinfo: %w", err)
 	}
