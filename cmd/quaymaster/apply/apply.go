@@ -47,9 +47,9 @@ images, then validation rules. It reports the result of each rule for each objec
 and the objects that generate rules would create. It changes nothing.
 
 Policies and objects are files, folders, or - for standard input. Policies can
-look up ConfigMaps, Secrets, Namespaces and GlobalContextEntries in the policy or
-resource files. With --cluster, the objects are those of the kinds that the
-policies match.
+look up the objects of the resource files, and ConfigMaps, Secrets, Namespaces and
+GlobalContextEntries in the policy files. With --cluster, the objects are those of
+the kinds that the policies match.
 See docs/apply.md.
 
 Documents of unsupported kinds, such as DeletingPolicy, are skipped with a
@@ -168,10 +168,8 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	}
 	images := &engine.RuleImages{}
 	images.Use(registries)
-	options := engine.CompilerOptions{
-		ConfigMaps: from.known, Secrets: engine.FileSecrets{Resources: from.known}, Resources: engine.FileObjects{ConfigMaps: from.known},
-		Images: images, Kinds: from, Offline: f.setup.Offline,
-	}
+	options := engine.CompilerOptions{Images: images, Kinds: from, Offline: f.setup.Offline}
+	from.answer(&options)
 	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
 		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},

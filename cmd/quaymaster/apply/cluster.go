@@ -44,6 +44,6 @@ func (l *liveCluster) answer(options *engine.CompilerOptions, config *evaluation
 }
 
 // Service implements rulecontext.Caller.
-func (*liveCluster) Service(_ context.Context, call rulecontext.ServiceCall) (any, error) {
-	return nil, fmt.Errorf("%s: services are not called from the command line: give the value with --set or --values-file", call.URL)
+func (*liveCluster) Service(ctx context.Context, call rulecontext.ServiceCall) (any, error) {
+	return lookups{}.Service(ctx, call)
 }

@@ -122,9 +122,12 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 // document keeps one document of the policies' files.
 func (r *read) document(object workload.Object) error {
 	left := engine.LeftAside(object)
+	kind, defines := evaluation.Defined(object)
 	switch {
 	case left != "":
 		r.leftAside = append(r.leftAside, left)
+	case defines:
+		r.kinds = append([]constraint.Resource{kind}, r.kinds...)
 	case object.Kind() == "PolicyException":
 		r.exceptions = append(r.exceptions, object)
 	case isGlobalEntry(object):

@@ -69,7 +69,7 @@ func (c *Cluster) read(ctx context.Context, path string) (any, error) {
 	if len(parts) >= 3 && parts[0] == "namespaces" {
 		ref.Namespace, parts = parts[1], parts[2:]
 	}
-	if len(parts) > 2 || query != "" || !c.knows(ref.Group, parts[0]) {
+	if len(parts) > 2 || query != "" || !c.Knows(ref.Group, parts[0]) {
 		return nil, errNoAnswer
 	}
 	ref.Resource = parts[0]
@@ -84,9 +84,9 @@ func (c *Cluster) read(ctx context.Context, path string) (any, error) {
 	return object, err
 }
 
-// knows reports whether the suite has an object of a resource, so that a list of them counts as
+// Knows reports whether the suite has an object of a resource, so that a list of them counts as
 // complete.
-func (c *Cluster) knows(group, resource string) bool {
+func (c *Cluster) Knows(group, resource string) bool {
 	for _, o := range c.Objects {
 		if o.Group() == group && c.nameOf(group, o.Kind()) == resource {
 			return true
