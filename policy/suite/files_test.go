@@ -142,6 +142,10 @@ func TestUnreadPolicies(t *testing.T) {
 			map[string]string{"q.yaml": broken + "---\n" + strings.ReplaceAll(labelPolicy, "NAME", "p")}, [3]int{1, 2}, "document 1"},
 		{"it has the name of another kind", "[q.yaml, m.yaml]", "- {policy: q, kind: Pod, resources: [good], isMutatingPolicy: true, result: pass}\n" + row("q", "good", "pass"),
 			map[string]string{"q.yaml": broken, "m.yaml": strings.ReplaceAll(mutatingPolicy, "NAME", "q")}, [3]int{1, 2}, "patern"},
+		{"its values for one object are wrong", "[policy.yaml, q.yaml]\nvalues: {policies: [{name: q, resources: [{name: good, values: {element: a}}]}]}", row("p", "good", "pass") + row("q", "good", "pass") + row("q", "bad", "fail"),
+			map[string]string{"q.yaml": strings.ReplaceAll(labelPolicy, "NAME", "q")}, [3]int{1, 3}, "element: a value for it is not supported"},
+		{"and come before another policy", "[q.yaml, policy.yaml]\nvalues: {policies: [{name: q, resources: [{name: good, values: {element: a}}]}]}", row("p", "good", "pass") + row("p", "bad", "fail"),
+			map[string]string{"q.yaml": strings.ReplaceAll(labelPolicy, "NAME", "q")}, [3]int{2, 1}, "element: a value for it is not supported"},
 		{"none can be read", "[q.yaml]", row("q", "good", "pass"), map[string]string{"q.yaml": broken}, [3]int{0, 1}, "patern"},
 		{"all can", "[policy.yaml, q.yaml]", row("p", "good", "pass") + row("q", "good", "pass"), map[string]string{"q.yaml": strings.ReplaceAll(labelPolicy, "NAME", "q")}, [3]int{2}, ""},
 	} {

@@ -1,10 +1,13 @@
 package evaluation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -121,8 +124,14 @@ func New(config Config) (*Evaluator, error) {
 	}
 	for place := 0; len(policies) > 0; policies = policies[1:] {
 		e.config.Policies = append(e.config.Policies[:place], policies[0])
-		if _, err := e.key(place, ""); err != nil {
-			e.unread, e.config.Policies = append(e.unread, Unread{policies[0], err}), e.config.Policies[:place]
+		var failed error
+		for _, object := range append([]string{""}, config.Values.Objects(policies[0].Object.Name())...) {
+			_, err := e.key(place, object)
+			failed = cmp.Or(failed, err)
+		}
+		if failed != nil {
+			e.unread, e.config.Policies = append(e.unread, Unread{policies[0], failed}), e.config.Policies[:place]
+			maps.DeleteFunc(e.keys, func(of keyed, _ string) bool { return of.place == place })
 			continue
 		}
 		place++
@@ -156,7 +165,7 @@ func (e *Evaluator) exception(object workload.Object) (*policy.Exception, error)
 // returns its key.
 func (e *Evaluator) key(place int, object string) (string, error) {
 	of := keyed{place: place}
-	if e.config.Values.Particular(e.config.Policies[place].Object.Name(), object) {
+	if slices.Contains(e.config.Values.Objects(e.config.Policies[place].Object.Name()), object) {
 		of.object = object
 	}
 	if key, done := e.keys[of]; done {
