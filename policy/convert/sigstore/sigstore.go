@@ -156,7 +156,8 @@ func (c reader) images(s clusterimagepolicy.Spec, at string) []named {
 			c.Refuse(place, fmt.Sprintf("%q can match no image %s", one.Glob, why), "want letters, digits and - _ : / * . @ alone")
 			continue
 		}
-		if host, _, hasPath := strings.Cut(text, "/"); hasPath && !matches(host, "docker.io") && matches(host, "index.docker.io") {
+		host, _, hasPath := strings.Cut(text, "/")
+		if hasPath && strings.Contains(host, "*") && !matches(host, "docker.io") && matches(host, "index.docker.io") {
 			c.Refuse(place, fmt.Sprintf("%q names Docker Hub by another name", text), "write docker.io")
 			continue
 		}
@@ -170,28 +171,37 @@ func (c reader) images(s clusterimagepolicy.Spec, at string) []named {
 }
 
 // globPattern is a glob, in which * matches no slash and ** does, as a test of a name by
-// its identity. A name of Docker Hub has several spellings, of which any may match.
+// its identity. A name of Docker Hub has several spellings, of which any may match. A glob
+// without a tag, or for every tag, matches digests, too.
 func globPattern(text string) images.Pattern {
 	text = reference.Normal(text)
-	prefix, rest := "^", text
+	base := strings.TrimRight(text, "*")
+	stars := text[len(base):]
+	name, isEvery := strings.CutSuffix(base, ":")
+	isEvery = isEvery && stars != "" && !strings.HasSuffix(name, "*")
+	if isEvery {
+		text = name
+	}
 	host, path, hasPath := strings.Cut(text, "/")
+	version := "$"
 	switch {
-	case host == "docker.io" && hasPath && !strings.HasPrefix(path, "library/"):
-		prefix, rest = `^docker\.io/(library/)?`, path
-	case strings.HasPrefix(host, "**"):
-	case !hasPath, !strings.ContainsAny(host, ".:") && host != "localhost":
-		prefix = `^(docker\.io/(library/)?)?`
+	case !isEvery && !reference.Untagged(text):
+	case hasPath || len(stars) > 1:
+		version = "[:@]"
+	default:
+		version = "[:@][^/]*$" // no port of a registry
 	}
-	if strings.Contains(host, "*") && hasPath && !strings.Contains(path, "/") {
-		prefix, rest = prefix+globbed(host)+"/(library/)?", path
+	if host == "docker.io" && hasPath && !strings.HasPrefix(path, "library/") {
+		return images.Pattern(`^docker\.io/(library/)?` + globbed(path) + version)
 	}
-	if reference.Untagged(text) {
-		return images.Pattern(prefix + globbed(rest) + "[:@]")
+	names := globbed(text)
+	if !strings.HasPrefix(host, "**") && (!hasPath || !strings.ContainsAny(host, ".:") && host != "localhost") {
+		names = `(docker\.io/(library/)?)?` + names
 	}
-	if base, ok := strings.CutSuffix(rest, ":*"); ok && !strings.HasSuffix(base, "*") {
-		return images.Pattern(prefix + globbed(base) + "[:@]")
+	if hasPath && strings.Contains(host, "*") && !strings.HasSuffix(host, "**") && matches(host, "docker.io") {
+		names = "(" + names + `|docker\.io/library/` + globbed(path) + ")" // library/ may be left out there alone
 	}
-	return images.Pattern(prefix + globbed(rest) + "$")
+	return images.Pattern("^" + names + version)
 }
 
 func globbed(glob string) string {
