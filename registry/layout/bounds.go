@@ -8,7 +8,9 @@ const (
 	maxIndex = 4 << 20
 	// maxLayoutManifests bounds the manifests of a layout that are searched for a subject.
 	maxLayoutManifests = 4096
-	// maxUnlisted bounds the bytes of the blobs that are searched for manifests which are not listed.
+	// maxStart is what is read of a blob to see that it is no object of JSON; white space before one is short.
+	maxStart = 512
+	// maxUnlisted bounds the bytes of the objects of JSON that are searched for manifests which are not listed.
 	maxUnlisted = 1 << 30
 	// maxLayouts bounds how many layouts are read as one: each has a file open.
 	maxLayouts = 256

@@ -42,7 +42,7 @@ func Open(path string) (*Layout, error) {
 		return nil, &registry.Error{Op: "open OCI layout", Host: path, Kind: kindOfFile(err), Err: err,
 			Hint: layoutHint}
 	}
-	layout := &Layout{path: path, files: files, unlisted: &unlisted{}}
+	layout := &Layout{path: path, files: files, unlisted: newUnlisted()}
 	if err := layout.readIndex(); err != nil {
 		_ = files.Close()
 		return nil, err
@@ -295,7 +295,7 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 	const op = "list referrers"
 	found := content.NewReferrers(artifactTypes)
 	seen := map[string]bool{digest.String(): true} // nothing refers to itself
-	rest, unread := l.unlisted.about(digest, l)
+	rest, unread := l.unlisted.about(ctx, digest, l)
 	for _, entry := range slices.Concat(l.entries, rest) {
 		if err := ctx.Err(); err != nil {
 			return found.List(), l.fail(op, digest.String(), image.Unavailable, err)

@@ -191,6 +191,18 @@ func TestUnlistedReferrers(t *testing.T) {
 		return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"artifactType":%q,"config":{"mediaType":"application/vnd.oci.empty.v1+json"},"layers":[],"subject":{"digest":%q}}`, kind, wantedType, subject)
 	}
 	want := []string{s.claim.String(), unlisted(manifest(image.MediaTypeManifest, subject.String()))}
+	untyped := strings.Replace(manifest("x", subject.String()), `"mediaType":"x",`, "", 1)
+	want = append(want, unlisted(untyped), unlisted(" \r\n\t"+untyped))
+	linked := untyped + "\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "blobs", "linked"), []byte(linked), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../linked", filepath.Join(s.dir, "blobs", "sha256", image.DigestOf([]byte(linked)).Hex())); err != nil {
+		t.Skip("this system has no symbolic links")
+	}
+	want = append(want, image.DigestOf([]byte(linked)).String())
+	unlisted("x" + untyped)
+	unlisted(strings.Replace(untyped, `"config"`, `"other"`, 1))
 	unlisted(manifest("application/json", subject.String()))
 	unlisted(manifest(image.MediaTypeManifest, s.claim.String()))
 	unlisted(`{"subject":{"digest":"` + subject.String() + `"}}`)
@@ -208,7 +220,7 @@ func TestUnlistedReferrers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "blobs", "sha256", strings.TrimPrefix(want[0], "sha256:")), []byte(manifest(image.MediaTypeManifest, subject.String())+" "), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := openLayout(t, s.dir).Referrers(t.Context(), repository(t, "reg.example/team/app"), subject, nil); err == nil || len(list) != 1 {
+	if list, err := openLayout(t, s.dir).Referrers(t.Context(), repository(t, "reg.example/team/app"), subject, nil); err == nil || len(list) != len(want)-1 {
 		t.Errorf("a changed one: %v, %v", list, err)
 	}
 }

@@ -82,7 +82,7 @@ func TestFindSaved(t *testing.T) {
 		{"an image that has a name", []indexEntry{of(kindImage, a, "v2")}, "v1", ""},
 		{"no image", []indexEntry{of("", a, "")}, "v1", ""},
 	} {
-		layout := &Layout{unlisted: &unlisted{}, entries: test.entries}
+		layout := &Layout{unlisted: newUnlisted(), entries: test.entries}
 		if got := layout.entries.findSaved(test.tag); got != test.want {
 			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
 		}
@@ -102,7 +102,7 @@ func TestMediaTypeOfALayout(t *testing.T) {
 		{"JSON that is no manifest", "", `{"config":{},"artifactType":5}`, ""},
 	} {
 		digest := image.DigestOf([]byte(test.body))
-		layout := &Layout{unlisted: &unlisted{}, entries: []indexEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
+		layout := &Layout{unlisted: newUnlisted(), entries: []indexEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
 		if got := layout.entries.mediaType(digest, []byte(test.body)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
 		}
@@ -114,7 +114,7 @@ func TestLayoutMarker(t *testing.T) {
 	for marker, good := range map[string]bool{
 		`{"imageLayoutVersion":"1.0.0"}`: true, `{"imageLayoutVersion":"1.0.1"}`: false, `{"imageLayoutVersion":"1.0.0","imageLayoutVersion":5}`: false, `{}`: false, `1.0.0`: false, ``: false,
 	} {
-		layout := &Layout{unlisted: &unlisted{}, files: inMemory{"oci-layout": marker, "index.json": `{"manifests":[]}`}}
+		layout := &Layout{unlisted: newUnlisted(), files: inMemory{"oci-layout": marker, "index.json": `{"manifests":[]}`}}
 		if err := layout.readIndex(); (err == nil) != good || err != nil && image.KindOf(err) != image.Corrupt {
 			t.Errorf("%s: %v", marker, err)
 		}
@@ -147,7 +147,7 @@ func TestLayoutFind(t *testing.T) {
 		{"other tags, as many as are listed", []indexEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
 		{"one more", []indexEntry{of(a, "1", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", ""), of(a, "6", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
 	} {
-		layout := &Layout{unlisted: &unlisted{}, entries: test.entries, onlyFull: test.onlyFull}
+		layout := &Layout{unlisted: newUnlisted(), entries: test.entries, onlyFull: test.onlyFull}
 		got, err := layout.find("resolve", image.MustParse("reg.example/app").Repository(), "v1")
 		if image.KindOf(err) != test.kind || err == nil && got.String() != a || hintOf(err) != test.hint {
 			t.Errorf("%s: %s, %v", test.reason, got, err)
@@ -163,7 +163,7 @@ func TestLayoutReads(t *testing.T) {
 	for _, body := range []string{good, odd, empty} {
 		files.put(body)
 	}
-	layout := &Layout{unlisted: &unlisted{}, files: files}
+	layout := &Layout{unlisted: newUnlisted(), files: files}
 	describe := func(d image.Descriptor) error {
 		pinned, err := ref.Pin(d)
 		if err != nil {
@@ -245,7 +245,7 @@ func TestLayoutReferrersTag(t *testing.T) {
 		{"one more", nil, []string{entries(content.MaxListedReferrers + 1)}, content.MaxListedReferrers, image.Bound, "more than 1000"},
 	} {
 		files := inMemory{}
-		layout := &Layout{unlisted: &unlisted{}, files: files, entries: []indexEntry{{Digest: "no digest"}}}
+		layout := &Layout{unlisted: newUnlisted(), files: files, entries: []indexEntry{{Digest: "no digest"}}}
 		add := func(body, name string) {
 			files.put(body)
 			layout.entries = append(layout.entries, indexEntry{Digest: image.DigestOf([]byte(body)).String(), Annotations: map[string]string{annotationRefName: name}})
@@ -296,7 +296,7 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		{"one without a platform, missing", gone, manifest, "", "", unknown, image.Corrupt},
 	} {
 		files := inMemory{}
-		layout := &Layout{unlisted: &unlisted{}, files: files}
+		layout := &Layout{unlisted: newUnlisted(), files: files}
 		list := func(body, entry string) string {
 			var parsed indexEntry
 			if err := json.Unmarshal([]byte(entry), &parsed); err != nil {
@@ -360,7 +360,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 		{"the referrers tag of another", []indexEntry{named(content.ReferrersTag(image.DigestOf(nil)), "")}, content.ReferrersTag(subject), image.NotFound, ""},
 		{"an image that is listed without its name, too", []indexEntry{named("", ""), named("v1", "")}, "v1", image.Corrupt, ""},
 	} {
-		layout := &Layout{unlisted: &unlisted{}, files: inMemory{}, entries: test.entries}
+		layout := &Layout{unlisted: newUnlisted(), files: inMemory{}, entries: test.entries}
 		_, _, err := layout.Manifest(t.Context(), ref.Repository(), test.tag)
 		if image.KindOf(err) != test.manifest {
 			t.Errorf("%s: the manifest: %v, want %q", test.reason, err, test.manifest)
@@ -371,7 +371,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 		}
 	}
 	// The subject cannot refer to itself, there or not.
-	itself := &Layout{unlisted: &unlisted{}, files: inMemory{}, entries: []indexEntry{{Digest: subject.String()}}}
+	itself := &Layout{unlisted: newUnlisted(), files: inMemory{}, entries: []indexEntry{{Digest: subject.String()}}}
 	if _, err := itself.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
 		t.Error(err)
 	}
@@ -379,7 +379,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 	body := `{"config":{},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar"}]}`
 	files.put(body)
 	files.inMemory[dockerManifest] = "[]"
-	twice := &Layout{unlisted: &unlisted{}, files: files, entries: slices.Repeat([]indexEntry{{Digest: image.DigestOf([]byte(body)).String()}}, 5)}
+	twice := &Layout{unlisted: newUnlisted(), files: files, entries: slices.Repeat([]indexEntry{{Digest: image.DigestOf([]byte(body)).String()}}, 5)}
 	if _, err := twice.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
 		t.Error(err)
 	}
@@ -484,7 +484,7 @@ func TestConfigurations(t *testing.T) {
 		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
 			t.Fatal(err)
 		}
-		got := strings.Join(slices.Sorted(maps.Keys(newConfigurations(&Layout{unlisted: &unlisted{}, files: files}).of(entry.Digest))), " ")
+		got := strings.Join(slices.Sorted(maps.Keys(newConfigurations(&Layout{unlisted: newUnlisted(), files: files}).of(entry.Digest))), " ")
 		if got != test.want {
 			t.Errorf("%s: configurations %q, want %q", test.reason, got, test.want)
 		}
@@ -547,7 +547,7 @@ func TestDockerComparisonIsBounded(t *testing.T) {
 		{"more names", two, slices.Repeat([]dockerImage{tagged}, 2049), 1 << 20, image.Bound, "more than 4096 images or names"},
 	} {
 		files := counted{inMemory{"c": "{}", "d": "{}"}, map[string]int{}}
-		layout := &Layout{unlisted: &unlisted{}, files: files, entries: entries(files.inMemory, test.bodies...)}
+		layout := &Layout{unlisted: newUnlisted(), files: files, entries: entries(files.inMemory, test.bodies...)}
 		found := newConfigurations(layout)
 		if found.left != 64<<20 {
 			t.Fatalf("%d bytes are read", found.left)
@@ -567,7 +567,7 @@ func TestDockerComparisonIsBounded(t *testing.T) {
 		}
 	}
 	// Names times manifests.
-	many := &Layout{unlisted: &unlisted{}, files: inMemory{"c": "{}"}}
+	many := &Layout{unlisted: newUnlisted(), files: inMemory{"c": "{}"}}
 	many.files.(inMemory).put(two[0])
 	many.entries = slices.Repeat(entries(inMemory{}, two[0]), 2048)
 	for n, kind := range map[int]image.Kind{1024: "", 1025: image.Bound} {
@@ -583,7 +583,7 @@ func TestDockerComparisonIsBounded(t *testing.T) {
 	for i := range 60 {
 		indexes = append(indexes, fmt.Sprintf(`{"i":%d,"manifests":[%s%s]}`, i, strings.Repeat(platform+",", 1000), platform))
 	}
-	layout := &Layout{unlisted: &unlisted{}, files: files, entries: entries(files.inMemory, slices.Concat(indexes, indexes)...)}
+	layout := &Layout{unlisted: newUnlisted(), files: files, entries: entries(files.inMemory, slices.Concat(indexes, indexes)...)}
 	if err := layout.agreesWithDocker(); err != nil {
 		t.Error(err)
 	}
@@ -623,7 +623,7 @@ func TestNamed(t *testing.T) {
 		{"no name", tagged, "::", nil},
 		{"nothing", tagged, "", nil},
 	} {
-		if got := (&Layout{unlisted: &unlisted{}, entries: test.entries}).named(test.name); !slices.Equal(got, test.want) {
+		if got := (&Layout{unlisted: newUnlisted(), entries: test.entries}).named(test.name); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q is %q, want %q", test.reason, test.name, got, test.want)
 		}
 	}
