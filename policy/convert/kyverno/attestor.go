@@ -30,7 +30,7 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 		return ""
 	}
 	var names, nested []string
-	signers := make([][]ivp.Attestor, len(set.Entries))
+	var signers [][]ivp.Attestor // of what counts: each nested set, and each key
 	for i, one := range set.Entries {
 		place, before := source.Index(at+".entries", i), len(b.ivp.Attestors)
 		if one.Attestor != nil {
@@ -38,10 +38,11 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 				b.Refuse(place, "has a nested attestor beside other fields", "write them into the nested entries")
 			}
 			nested = append(nested, b.set(*one.Attestor, attestation, place+".attestor", depth+1))
-		} else {
-			names = append(names, b.member(one, place)...)
+			signers = append(signers, b.ivp.Attestors[before:])
+			continue
 		}
-		signers[i] = b.ivp.Attestors[before:]
+		names = append(names, b.member(one, place)...)
+		signers = slices.AppendSeq(signers, slices.Chunk(b.ivp.Attestors[before:], 1))
 	}
 	total := len(names) + len(nested)
 	least := total
@@ -65,16 +66,16 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 	return "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(least)
 }
 
-// overlap refuses a signer that is in two of the entries, and notes that one may be: here each entry
-// counts, and this gateway counts different signers in Kyverno's rules.
+// overlap refuses a signer that is in two of the entries, or twice in one, and notes that one may be:
+// here each of them counts, and this gateway counts different signers in Kyverno's rules.
 func (b *builder) overlap(entries [][]ivp.Attestor, least int, at string) {
 	for i, earlier := range entries {
 		for _, one := range earlier {
 			for _, other := range slices.Concat(entries[i+1:]...) {
 				switch isSame, isKnown := compare(one, other); {
 				case isSame:
-					b.Refuse(at, fmt.Sprintf("asks for %d different signers, and has one of them in several entries", least),
-						"write the entries flat, or keep the rule as it is (this gateway takes it, too)")
+					b.Refuse(at, fmt.Sprintf("asks for %d different signers, and has one of them in several entries, or twice in one", least),
+						"write each signer once, or the entries flat, or keep the rule as it is (this gateway takes it, too)")
 					return
 				case !isKnown:
 					b.Note("%s: a signer that satisfies several entries counts as several, as in Kyverno.", at)
@@ -88,8 +89,16 @@ func (b *builder) overlap(entries [][]ivp.Attestor, least int, at string) {
 // not where a key is elsewhere, or an identity is an expression.
 func compare(a, b ivp.Attestor) (isSame, isKnown bool) {
 	switch {
+	case a.Notary != nil && b.Notary != nil:
+		return shares(a.Notary.Certs, b.Notary.Certs), false // the certificates of authorities
 	case a.Cosign == nil || b.Cosign == nil:
 		return false, false
+	case a.Cosign.Certificate != nil && b.Cosign.Certificate != nil:
+		one, other := a.Cosign.Certificate, b.Cosign.Certificate
+		if one.Certificate != nil && other.Certificate != nil {
+			return shares(one.Certificate, other.Certificate), false // another one may have the same key
+		}
+		return shares(one.Chain, other.Chain) || shares(one.Certificate, other.Chain) || shares(one.Chain, other.Certificate), false
 	case a.Cosign.Key != nil && b.Cosign.Key != nil:
 		one, other := *a.Cosign.Key, *b.Cosign.Key
 		return one.Data == other.Data && one.KMS == other.KMS, one.Data != "" && other.Data != ""
@@ -98,6 +107,19 @@ func compare(a, b ivp.Attestor) (isSame, isKnown bool) {
 		return one == other, one.IssuerRegExp+one.SubjectRegExp+other.IssuerRegExp+other.SubjectRegExp == ""
 	}
 	return false, false
+}
+
+// shares reports whether a certificate is in both texts.
+func shares(one, other *ivp.Value) bool {
+	if one == nil || other == nil {
+		return false
+	}
+	for block := range strings.SplitAfterSeq(one.Value, "-----END CERTIFICATE-----\n") {
+		if block != "" && strings.Contains(other.Value, block) {
+			return true
+		}
+	}
+	return false
 }
 
 func asked(attestation string, names []string, least int) string {

@@ -1,6 +1,8 @@
 package kyverno_test
 
 import (
+	"io/fs"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -216,6 +218,71 @@ func TestAcceptedSigners(t *testing.T) {
 		{images, stated("type: a, predicateType: a"), "- name: attestation\n      intoto:\n        type: a\n"}, {images, stated("predicateType: a, name: s, conditions: []"), "verifyAttestationSignatures(image, attestations.s, [attestors.key_2]) >= 1"},
 		with(notary("", "{certificates: {cert: ${fulcio.pem}}}"), "notary:\n"), with(notary("", "{certificates: {certChain: ${fulcio.pem}}}"), "verifyImageSignatures(image, [attestors.notary]) >= 1"), with(notary("", "{certificates: {cert: ${fulcio.pem}}}"), "without: types Cosign"),
 		with(notary("      attestations: [{type: a/b, attestors: [{entries: [{certificates: {cert: ${fulcio.pem}}}]}]}]\n", "{certificates: {cert: ${fulcio.pem}}}"), "referrer:\n        type: a/b\n"),
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSeveralSigners: entries that count to two have two signers. One that is there several times is refused.
+func TestSeveralSigners(t *testing.T) {
+	quoted := func(files ...string) string {
+		var text []byte
+		for _, name := range files {
+			data, err := fs.ReadFile(converttest.Files(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(text, data...)
+		}
+		return strconv.Quote(string(text))
+	}
+	const one, two, third = "truststore/x509/ca/signers/builder.pem", "truststore/x509/ca/signers/tester.pem", "etc/pki/fulcio.pem"
+	cert := func(files ...string) string { return "cert: " + quoted(files...) }
+	chain := func(files ...string) string { return "certChain: " + quoted(files...) }
+	keys := func(files ...string) string { return "{keys: {publicKeys: " + quoted(files...) + "}}" }
+	for _, row := range []struct {
+		reason, first, second string
+		isRefused, isCosign   bool
+	}{
+		{"one certificate", cert(one), cert(one), true, true},
+		{"two certificates", cert(one), cert(two), false, true},
+		{"two certificates of one authority", cert(one) + ", " + chain(third), cert(two) + ", " + chain(third), false, true},
+		{"one authority", chain(one, third), chain(two, third), true, true},
+		{"two authorities", chain(one), chain(two), false, true},
+		{"a certificate, and its authority", cert(one) + ", " + chain(third), chain(third), true, true},
+		{"a certificate, and another authority", cert(one) + ", " + chain(third), chain(two), false, true},
+		{"a certificate that is an authority", cert(one), chain(one), true, true},
+		{"an authority that is a certificate", chain(one), cert(one), true, true},
+		{"one certificate for notation", cert(one), cert(one), true, false},
+		{"one of several for notation", cert(one) + ", " + chain(third), chain(two, third), true, false},
+		{"two for notation", cert(one), cert(two), false, false},
+	} {
+		kind := "Notary"
+		if row.isCosign {
+			kind = "Cosign"
+		}
+		entries := "[{attestor: {entries: [{certificates: {" + row.first + "}}]}}, {certificates: {" + row.second + "}}]"
+		exchange := []converttest.Exchange{{images + signers, "    - type: " + kind + "\n      imageReferences: [\"a.io/*\"]\n      attestors: [{count: 2, entries: " + entries + "}]\n", "].filter(met, met).size() >= 2"}}
+		check := converttest.Accepted
+		if row.isRefused {
+			exchange[0][2], check = place+".attestors[0]: asks for 2 different signers", converttest.Refused
+		}
+		if err := check(base, exchange); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+	const a, b = "etc/pki/one.pub", "etc/pki/two.pub"
+	entries := func(list ...string) string { return "[{count: 2, entries: [" + strings.Join(list, ", ") }
+	nestedOther := "{attestor: {entries: [{keys: {publicKeys: ${rekor.pub}}}]}}"
+	if err := converttest.Refused(base, []converttest.Exchange{
+		{"[{entries: [" + key, entries(nestedOther, keys(a, a)), "has one of them in several entries, or twice in one"},
+		{"[{entries: [" + key, entries(nestedOther, keys(a), keys(a)), "has one of them in several entries, or twice in one"},
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := converttest.Accepted(base, []converttest.Exchange{
+		{"[{entries: [" + key, entries(nestedOther, keys(a, b)), "].filter(met, met).size() >= 2"},
+		{"[{entries: [" + key, entries("{attestor: {count: 1, entries: ["+keys(a, a)+"]}}", keys(b)), "].filter(met, met).size() >= 2"},
 	}); err != nil {
 		t.Error(err)
 	}
