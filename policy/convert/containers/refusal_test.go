@@ -92,9 +92,9 @@ func TestAllProblems(t *testing.T) {
 	}{
 		{"several documents", containersBase + "\n---\n" + containersBase, []string{"2 documents"}},
 		{"what cannot be read", strings.Replace(containersBase, `[{"type": "reject"}]`, "1", 1), []string{"default: want a list"}},
-		{"a requirement that cannot be read", strings.Replace(containersBase, `"sigstoreSigned"`, "1", 1), []string{"transports.docker.a.io[0].type: want a text"}},
-		{"a requirement, and the next", strings.Replace(containersBase, signed, `[{"type": 1}, {"type": "hope"}]`, 1), []string{"transports.docker.a.io[0].type: want a text", `transports.docker.a.io[1].type: "hope"`}},
-		{"OpenShift's that cannot be read", strings.Replace(openshiftBase, "ClusterImagePolicy", "[x]", 1), []string{"kind: want a text"}},
+		{"a requirement that cannot be read", strings.Replace(containersBase, `"sigstoreSigned"`, "1", 1), []string{"transports.docker.a.io[0].type: want a string"}},
+		{"a requirement, and the next", strings.Replace(containersBase, signed, `[{"type": 1}, {"type": "hope"}]`, 1), []string{"transports.docker.a.io[0].type: want a string", `transports.docker.a.io[1].type: "hope"`}},
+		{"OpenShift's that cannot be read", strings.Replace(openshiftBase, "ClusterImagePolicy", "[x]", 1), []string{"kind: want a string"}},
 		{"one of several documents", strings.Replace(openshiftBase, "ClusterImagePolicy", "Other", 1) + "---\n" + strings.Replace(other, "[a.io]", `["*"]`, 1), []string{`document 1: kind: "Other"`, "document 2: spec.scopes[0]"}},
 	} {
 		if err := converttest.ExpectRefusal(row.text, row.parts...); err != nil {

@@ -25,7 +25,7 @@ spec:
 // TestRefused converts the base, and refuses it with one thing exchanged, by path.
 func TestRefused(t *testing.T) {
 	if err := converttest.Refused(base, []converttest.Exchange{
-		{"kyverno.io/v1", "kyverno.io/v2", "apiVersion"}, {"kind: ClusterPolicy", "kind: CleanupPolicy", "kind"}, {"{name: p}", "{}", "metadata.name"}, {"{name: p}", "{name: p, namespace: n}", "metadata.namespace: want a text"},
+		{"kyverno.io/v1", "kyverno.io/v2", "apiVersion"}, {"kind: ClusterPolicy", "kind: CleanupPolicy", "kind"}, {"{name: p}", "{}", "metadata.name"}, {"{name: p}", "{name: p, namespace: n}", "metadata.namespace: want a string"},
 		{"spec:", "spec:\n  applyRules: One", "spec.applyRules"}, {"spec:", "spec:\n  validationFailureActionOverrides: [{action: Audit}]", "spec.validationFailureActionOverrides"},
 		{"spec:", "spec:\n  emitWarning: true", "spec.emitWarning"}, {"spec:", "spec:\n  admission: false", "spec.admission"}, {"spec:", "spec:\n  validationFailureAction: Hope", "spec.validationFailureAction"},
 		{"spec:", "spec:\n  failurePolicy: Hope", "spec.failurePolicy"}, {"spec:", "spec:\n  generateExisting: true", "spec.generateExisting: unknown field"},

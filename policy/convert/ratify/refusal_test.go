@@ -132,7 +132,7 @@ func TestRefusedParts(t *testing.T) {
 			{"deislabs.io/v1beta1", "sh/v2alpha1", "kind: config.ratify.sh/v2alpha1 Verifier"}, {"Verifier", "Executor", "kind: config.ratify.deislabs.io/v1beta1 Executor"}, {"v1beta1", "v2alpha1", "kind: config.ratify.deislabs.io/v2alpha1 Verifier"}, {ratifyBase, strings.TrimSuffix(provider, "---\n"), "0 Verifiers"},
 			{ratifyBase, strings.TrimSuffix(provider, "---\n") + "---\n" + executorBase, "resources of both versions"}, {ratifyBase, ratifyBase + "---\n" + executorBase, "resources of both versions"}, {ratifyBase, provider + provider + ratifyBase, `document 2: metadata.name: "p" is there twice`},
 			{ratifyBase, strings.Replace(provider, "config.ratify.deislabs.io/v1beta1", "config.ratify.deislabs.io/v1alpha1", 1) + ratifyBase, "document 1: kind"}, {ratifyBase, strings.Replace(provider, "config.ratify.deislabs.io/v1beta1", "config.ratify.sh/v1beta1", 1) + ratifyBase, "document 1: kind"},
-			{ratifyBase, strings.Replace(provider, "parameters: {", "parameters: {more: 1, ", 1) + ratifyBase, "document 1: spec.parameters.more: unknown field"}, {"spec: {", "more: 1\nspec: {", "more: unknown field"}, {"spec: {", "spec: {more: 1, ", "spec.more: unknown field"}, {"Verifier\nmetadata: {name: v}", "NamespacedVerifier\nmetadata: {name: v, namespace: n}", "metadata.namespace: want a text"}, {"Verifier\nmetadata: {name: v}", "NamespacedVerifier\nmetadata: {name: v}", "metadata.namespace: is missing"},
+			{ratifyBase, strings.Replace(provider, "parameters: {", "parameters: {more: 1, ", 1) + ratifyBase, "document 1: spec.parameters.more: unknown field"}, {"spec: {", "more: 1\nspec: {", "more: unknown field"}, {"spec: {", "spec: {more: 1, ", "spec.more: unknown field"}, {"Verifier\nmetadata: {name: v}", "NamespacedVerifier\nmetadata: {name: v, namespace: n}", "metadata.namespace: want a string"}, {"Verifier\nmetadata: {name: v}", "NamespacedVerifier\nmetadata: {name: v}", "metadata.namespace: is missing"},
 			{"name: cosign", "name: cosign, source: {}", "spec: has an address"}, {"name: cosign", "name: cosign, type: sbom", `spec.name: "sbom"`}, {"trustPolicies: [", "rekorURL: x, trustPolicies: [", "spec.parameters.key"}, {"trustPolicies: [", "more: 1, trustPolicies: [", "spec.parameters.more: unknown field"},
 			{ratifyBase[strings.Index(ratifyBase, "[{"):], "[]}}\n", parameters + ": 0 trust policies"}, {"trustPolicies: [", "trustPolicies: [" + policies(200), parameters + ": 201 trust policies"}, {"trustPolicies: [", "trustPolicies: [{name: b, scopes: ['*'], " + file + "}, ", parameters + "[1].scopes[0]"},
 			{one, "['a.io/b*', 'a.io/*']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:v1', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:*', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['A.io/*']", parameters + "[0].scopes[0]"}, {one, "['a.io/*', '*']", parameters + "[0].scopes[1]"},
@@ -168,23 +168,23 @@ func TestAllProblems(t *testing.T) {
 		reason, base, found, instead string
 		parts                        []string
 	}{
-		{"a document that cannot be read", ratifyBase, "kind: Verifier", "kind: 1", []string{"kind: want a text"}},
+		{"a document that cannot be read", ratifyBase, "kind: Verifier", "kind: 1", []string{"kind: want a string"}},
 		{"a document of another kind", ratifyBase, "Verifier", "Store", []string{"kind: config.ratify.deislabs.io/v1beta1 Store"}},
-		{"a Verifier that cannot be read", ratifyBase, "name: cosign", "name: 1", []string{"spec.name: want a text"}},
+		{"a Verifier that cannot be read", ratifyBase, "name: cosign", "name: 1", []string{"spec.name: want a string"}},
 		{"what cosign cannot read", ratifyBase, "trustPolicies: [", "trustPolicies: 1, other: [", []string{"spec.parameters.trustPolicies: want a list"}},
 		{"what notation cannot read", ratifyNotationBase, "trustPolicyDoc: {", "trustPolicyDoc: 1, other: {", []string{"document 2: spec.parameters.trustPolicyDoc: want an object"}},
 		{"a file that is not there, and the next key", ratifyBase, "file: /etc/pki/one.pub", "file: /etc/pki/none}, {provider: x, name: z", []string{"keys[0].file: names the file", "keys[1].name: names one key"}},
 		{"a provider that is not there", ratifyBase, "file: /etc/pki/one.pub", "provider: x", []string{`keys[0].provider: names the provider "x"`}},
 		{"a provider of certificates that is not there", ratifyNotationBase, "[p]", "[q]", []string{`ca.certs[0]: names the provider "q"`}},
 		{"a provider of something else", ratifyNotationBase, "value:", "contentType: key, value:", []string{`certs[0]: names the provider "p" with the contentType "key"`}},
-		{"a provider that cannot be read, and is there twice", ratifyBase, "apiVersion", provider + strings.Replace(provider, "contentType: key", "contentType: 1", 1) + "apiVersion", []string{"document 2: spec.parameters.contentType: want a text", `document 2: metadata.name: "p" is there twice`}},
+		{"a provider that cannot be read, and is there twice", ratifyBase, "apiVersion", provider + strings.Replace(provider, "contentType: key", "contentType: 1", 1) + "apiVersion", []string{"document 2: spec.parameters.contentType: want a string", `document 2: metadata.name: "p" is there twice`}},
 		{"an Executor that cannot be read", executorBase, "[a.io]", "1", []string{"spec.scopes: want a list"}},
 		{"an enforcer that cannot be read", executorBase, "{policy: {" + rules + "}}", "1", []string{"spec.policyEnforcer.parameters: want an object"}},
 		{"an enforcer that is none", executorBase, "{type: threshold-policy, parameters: {policy: {" + rules + "}}}", "1", []string{"spec.policyEnforcer: want an object"}},
 		{"a verifier that cannot be read", executorBase, parameters, "parameters: 1", []string{"spec.verifiers[0].parameters: want an object"}},
 		{"another that cannot be read", executorBase, "parameters: {certificates: [{type: ca, inline: ${fulcio.pem}}]}", "parameters: 1", []string{"spec.verifiers[1].parameters: want an object"}},
 		{"a verifier of another type", executorBase, "type: cosign", "type: sbom", []string{`spec.verifiers[0].type: "sbom"`}},
-		{"a certificate's type that cannot be read", executorBase, "type: ca,", "type: 1,", []string{"certificates[0].type: want a text"}},
+		{"a certificate's type that cannot be read", executorBase, "type: ca,", "type: 1,", []string{"certificates[0].type: want a string"}},
 	} {
 		if !strings.Contains(row.base, row.found) {
 			t.Errorf("%s: the base has no %q", row.reason, row.found)

@@ -38,9 +38,9 @@ func TestDecode(t *testing.T) {
 		{"a text for a number", `{"spec": {"count": "2"}}`, "document 2: spec.count: want a whole number, found string"},
 		{"all kinds", `{"spec": {"on": true, "text": "a", "inner": {}}}`, ""},
 		{"a text for a truth", `{"spec": {"on": "true"}}`, "document 2: spec.on: want true or false, found string"},
-		{"a number for a text", `{"spec": {"text": 2}}`, "document 2: spec.text: want a text, found number"},
+		{"a number for a text", `{"spec": {"text": 2}}`, "document 2: spec.text: want a string, found number"},
 		{"a list for an object", `{"spec": {"inner": []}}`, "document 2: spec.inner: want an object, found array"},
-		{"a number inside of what has no name", `{"spec": {"inner": {"deep": 2}}}`, "document 2: spec.inner.deep: want a text, found number"},
+		{"a number inside of what has no name", `{"spec": {"inner": {"deep": 2}}}`, "document 2: spec.inner.deep: want a string, found number"},
 		{"a list for the whole", `[]`, "document 2: want an object, found array"},
 		{"half a number", `{"spec": {"count": 2.5}}`, "document 2: spec.count: want a whole number, found number 2.5"},
 		{"a field twice", `{"spec": {"count": 2, "count": 3}}`, "document 2: spec.count: duplicate field"},
@@ -139,7 +139,7 @@ func TestMetadata(t *testing.T) {
 	}{
 		{"names", `{"name": "a", "namespace": "b", "uid": 7}`, source.Metadata{Name: "a", Namespace: "b"}, ""},
 		{"nothing", "", source.Metadata{}, ""},
-		{"a namespace that is none", `{"name": "a", "namespace": false}`, source.Metadata{Name: "a"}, "metadata.namespace: want a text, found bool"},
+		{"a namespace that is none", `{"name": "a", "namespace": false}`, source.Metadata{Name: "a"}, "metadata.namespace: want a string, found bool"},
 		{"a text for the whole", `"a"`, source.Metadata{}, "metadata: want an object, found string"},
 	} {
 		c := source.New(source.Options{})
