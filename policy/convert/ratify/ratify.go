@@ -43,6 +43,8 @@ type keyManagementProvider struct {
 		ContentType string `json:"contentType"`
 		Value       string `json:"value"`
 	} `json:"parameters"`
+
+	namespace string // of a NamespacedKeyManagementProvider
 }
 
 type notationParameters struct {
@@ -130,7 +132,8 @@ type document struct {
 	at   string
 }
 
-// keyManagementProvider keeps an inline provider by its names.
+// keyManagementProvider keeps an inline provider by the names that Ratify has for it: of one of a
+// namespace namespace/name alone. Before 1.2 KeyManagementProviders had a namespace, too.
 func (c reader) keyManagementProvider(d document, providers map[string]keyManagementProvider) {
 	var kind struct {
 		Type string `json:"type"`
@@ -142,13 +145,22 @@ func (c reader) keyManagementProvider(d document, providers map[string]keyManage
 	}
 	var p keyManagementProvider
 	c.Decode(d.Spec, &p, source.Below(d.at, "spec"))
-	if _, twice := providers[d.meta.Name]; twice {
+	qualified := d.meta.Namespace + "/" + d.meta.Name
+	names := []string{d.meta.Name}
+	switch {
+	case d.Kind == "NamespacedKeyManagementProvider" && d.meta.Namespace == "":
+		c.Refuse(source.Below(d.at, "metadata.namespace"), "is missing", "write the namespace of the NamespacedKeyManagementProvider")
+	case d.Kind == "NamespacedKeyManagementProvider":
+		p.namespace, names = d.meta.Namespace, []string{qualified}
+	case d.meta.Namespace != "":
+		names = append(names, qualified)
+	}
+	if slices.ContainsFunc(names, func(name string) bool { _, twice := providers[name]; return twice }) {
 		c.Refuse(source.Below(d.at, "metadata.name"), fmt.Sprintf("%q is there twice", d.meta.Name),
 			"a Verifier's name for it would mean either: convert it with the one that it means")
 	}
-	providers[d.meta.Name] = p
-	if d.meta.Namespace != "" {
-		providers[d.meta.Namespace+"/"+d.meta.Name] = p
+	for _, name := range names {
+		providers[name] = p
 	}
 }
 
@@ -168,6 +180,14 @@ func (c reader) verifier(d document, providers map[string]keyManagementProvider)
 	c.Note("In Ratify a Policy, and Gatekeeper's constraint, say how many of an image's signatures must be good, and whether one must be there. Here one good signature must be there, and others are passed over.")
 	before := len(c.Policies)
 	parameters := source.Below(at, "parameters")
+	namespace := ""
+	if d.Kind == "NamespacedVerifier" {
+		namespace = d.meta.Namespace
+	}
+	// Ratify lets a verifier use the providers of its own namespace, and those of the cluster.
+	maps.DeleteFunc(providers, func(name string, p keyManagementProvider) bool {
+		return strings.Contains(name, "/") && p.namespace != namespace
+	})
 	switch kind {
 	case "notation", "notaryv2":
 		c.notation(v.Parameters, parameters, providers)
@@ -229,7 +249,8 @@ func (c reader) notation(raw json.RawMessage, at string, providers map[string]ke
 func (c reader) provided(name, content, at string, providers map[string]keyManagementProvider) (string, bool) {
 	p, ok := providers[name]
 	if !ok {
-		c.Refuse(at, fmt.Sprintf("names the provider %q, which the file does not hold", name), "add that KeyManagementProvider to the file, with the type inline")
+		c.Refuse(at, fmt.Sprintf("names the provider %q, which the file does not hold for this verifier", name),
+			"add that KeyManagementProvider to the file, with the type inline; a NamespacedVerifier names one of its own namespace by namespace/name")
 		return "", false
 	}
 	kind := p.Parameters.ContentType

@@ -101,6 +101,11 @@ spec: {type: inline, parameters: {contentType: key, value: ${two.pub}}}
 `
 )
 
+// namespaced is a NamespacedVerifier of a namespace with the key of a provider.
+func namespaced(namespace, provider string) string {
+	return strings.NewReplacer("kind: Verifier\nmetadata: {name: v}", "kind: NamespacedVerifier\nmetadata: {name: v, namespace: "+namespace+"}", "file: /etc/pki/one.pub", "provider: "+provider).Replace(ratifyBase)
+}
+
 // policies are as many trust policies as asked for, in front of others.
 func policies(n int) string {
 	var out strings.Builder
@@ -138,7 +143,7 @@ func TestRefusedParts(t *testing.T) {
 			{one, "['a.io/b*', 'a.io/*']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:v1', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:*', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['A.io/*']", parameters + "[0].scopes[0]"}, {one, "['a.io/*', '*']", parameters + "[0].scopes[1]"},
 			{file, file + ", keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", parameters + "[0]: is not exactly one of keys"}, {", " + file, "", parameters + "[0]: is not exactly one of keys"}, {"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, provider: p}", "keys[0]: is not exactly one of provider"},
 			{"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, version: x}", "keys[0].name"}, {"one.pub", "fulcio.pem", "keys[0]: a PEM block is of type"}, {"one.pub", "none", "keys[0].file: names the file /etc/pki/none, which"},
-			{ratifyBase, strings.Replace(provider, "contentType: key, ", "", 1) + strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: m/p", 1), `document 2: spec.parameters.trustPolicies[0].keys[0].provider: names the provider "m/p" with the contentType "certificate"`},
+			{ratifyBase, strings.Replace(provider, "contentType: key, ", "", 1) + namespaced("m", "m/p"), `document 2: spec.parameters.trustPolicies[0].keys[0].provider: names the provider "m/p" with the contentType "certificate"`},
 		},
 		ratifyNotationBase: {
 			{"verificationCertStores: {ca: {certs: [p]}}", "verificationCertStores: {ca: {certs: []}}", "trustStores[0]: names the store ca:certs"}, {"verificationCertStores: {ca", "verificationCertStores: {tsa", "trustStores[0]: names the store ca:certs"},
@@ -208,8 +213,8 @@ func TestAccepted(t *testing.T) {
 			{"kind: Verifier\nmetadata: {name: v}", "kind: NamespacedVerifier\nmetadata: {name: v, namespace: m}", "name: ratify-a\n  namespace: m\n"}, {"kind: Verifier\nmetadata: {name: v}", "kind: Verifier\nmetadata: {name: v, namespace: m}", "without: namespace: m"}, {"name: cosign", "name: other, type: cosign", "name: ratify-a\n"},
 			{"name: a,", "name: a, version: 1.0.0,", "name: ratify-a\n"}, {"name: a,", "name: a, tLogVerify: false,", "insecureIgnoreTlog: true\n"}, {"name: a,", "name: a, tLogVerify: true,", "without: insecureIgnore"}, {"name: a,", "name: a, rekorURL: 'https://x',", "url: https://x\n"},
 			{file, "keys: [{file: /etc/pki/one.pub}, {file: /etc/pki/two.pub}]", "[attestors.key_1, attestors.key_2]) >= 1"}, {file, "keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", "- issuer: b\n              subject: a\n"}, {file, "keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", "without: insecureIgnore"},
-			{file, "keyless: {ctLogVerify: false, certificateIdentity: a, certificateOIDCIssuer: b}", "insecureIgnoreSCT: true\n"}, {file, "keyless: {ctLogVerify: true, certificateIdentity: a, certificateOIDCIssuer: b}", "without: insecureIgnore"}, {ratifyBase, provider + keyed, "[attestors.key_1]) >= 1"},
-			{ratifyBase, provider + strings.Replace(keyed, "provider: p", "provider: m/p", 1), "[attestors.key_1]) >= 1"}, {ratifyBase, strings.NewReplacer("Namespaced", "", ", namespace: m", "").Replace(provider) + keyed, "[attestors.key_1]) >= 1"},
+			{file, "keyless: {ctLogVerify: false, certificateIdentity: a, certificateOIDCIssuer: b}", "insecureIgnoreSCT: true\n"}, {file, "keyless: {ctLogVerify: true, certificateIdentity: a, certificateOIDCIssuer: b}", "without: insecureIgnore"},
+			{ratifyBase, strings.NewReplacer("Namespaced", "", ", namespace: m", "").Replace(provider) + keyed, "[attestors.key_1]) >= 1"},
 		},
 		ratifyNotationBase: {
 			{"", "", "name: ratify-a\n"}, {"name: notation", "name: notaryv2", "name: ratify-a\n"}, {"value:", "contentType: certificate, value:", "name: ratify-a\n"}, {"{ca: {certs: [p]}}", "{ca: {certs: [p, p]}}", "name: ratify-a\n"},
@@ -249,5 +254,55 @@ func TestAskedFor(t *testing.T) {
 		if _, err = convert.Convert(text, row.options); err == nil || !strings.Contains(err.Error(), row.problem) {
 			t.Errorf("%s: want %q, got %v", row.reason, row.problem, err)
 		}
+	}
+}
+
+// TestProviders resolves a provider's name as Ratify does: that of the cluster by its name, and that of a
+// verifier's own namespace by namespace/name.
+func TestProviders(t *testing.T) {
+	ofCluster := strings.NewReplacer("Namespaced", "", ", namespace: m", "").Replace(provider)
+	older := strings.Replace(provider, "Namespaced", "", 1)
+	ofOther := strings.Replace(provider, "namespace: m", "namespace: dev", 1)
+	byCluster := func(name string) string {
+		return strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: "+name, 1)
+	}
+	const (
+		accepted = "[attestors.key_1]) >= 1"
+		absent   = "which the file does not hold for this verifier"
+	)
+	for _, row := range []struct{ reason, text, want string }{
+		{"one of the verifier's namespace", provider + namespaced("m", "m/p"), accepted},
+		{"one of the verifier's namespace, without it", provider + namespaced("m", "p"), absent},
+		{"one of another namespace", ofOther + namespaced("m", "dev/p"), absent},
+		{"one of another namespace, without it", ofOther + namespaced("m", "p"), absent},
+		{"another namespace's of the same name", ofOther + namespaced("m", "m/p"), absent},
+		{"the verifier's own among two of the same name", ofOther + provider + namespaced("m", "m/p"), accepted},
+		{"one of the cluster", ofCluster + namespaced("m", "p"), accepted},
+		{"one of the cluster by a namespace", ofCluster + namespaced("m", "m/p"), absent},
+		{"an older one by its namespace", older + namespaced("m", "m/p"), absent},
+		{"an older one by its name", older + namespaced("m", "p"), accepted},
+		{"one of the cluster for the cluster", ofCluster + byCluster("p"), accepted},
+		{"an older one for the cluster", older + byCluster("m/p"), accepted},
+		{"one of a namespace for the cluster", provider + byCluster("m/p"), absent},
+		{"one of a namespace for the cluster, without it", provider + byCluster("p"), absent},
+		{"one of a namespace for a Verifier that names one, which has no effect", provider + strings.Replace(byCluster("m/p"), "{name: v}", "{name: v, namespace: m}", 1), absent},
+		{"one without its namespace", strings.Replace(provider, ", namespace: m", "", 1) + namespaced("m", "p"), "document 1: metadata.namespace: is missing"},
+		{"an older one and one of a namespace by one name", older + provider + namespaced("m", "m/p"), `document 2: metadata.name: "p" is there twice`},
+	} {
+		check := converttest.Refused
+		if row.want == accepted {
+			check = converttest.Accepted
+		}
+		if err := check(ratifyBase, []converttest.Exchange{{ratifyBase, row.text, row.want}}); err != nil {
+			t.Errorf("%s: %v", row.reason, err)
+		}
+	}
+	certificates := strings.NewReplacer("kind: KeyManagementProvider\nmetadata: {name: p}", "kind: NamespacedKeyManagementProvider\nmetadata: {name: p, namespace: m}",
+		"kind: Verifier\nmetadata: {name: v}", "kind: NamespacedVerifier\nmetadata: {name: v, namespace: m}", "[p]", "[m/p]").Replace(ratifyNotationBase)
+	if err := converttest.Accepted(certificates, []converttest.Exchange{{"", "", "name: ratify-a\n  namespace: m\n"}}); err != nil {
+		t.Error(err)
+	}
+	if err := converttest.Refused(certificates, []converttest.Exchange{{"[m/p]", "[p]", absent}, {"v, namespace: m", "v, namespace: dev", absent}}); err != nil {
+		t.Error(err)
 	}
 }
