@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quaymaster/quaymaster/verify/internal/tufclient"
 )
 
 // Options configure the trust of a Store. The zero value is the embedded public-good root,
@@ -38,6 +40,7 @@ type Options struct {
 // use.
 type Store struct {
 	tuf     *TUF
+	client  *tufclient.Client // of tuf
 	now     func() time.Time
 	keys    *keyring
 	current atomic.Pointer[Snapshot]
@@ -89,6 +92,9 @@ func New(o Options) (*Store, error) {
 		interval: cmp.Or(o.KeyInterval, DefaultKeyInterval),
 		known:    make(map[string]knownKey),
 	}}
+	if updates != nil {
+		s.client = updates.client()
+	}
 	s.swap(from)
 	s.remember()
 	return s, nil
@@ -160,7 +166,7 @@ func (s *Store) RefreshOnce(ctx context.Context) error {
 func (s *Store) fetch(ctx context.Context) (source, error) {
 	ctx, cancel := context.WithTimeout(ctx, rootTimeout)
 	defer cancel()
-	text, err := s.tuf.fetch(ctx)
+	text, err := s.client.Fetch(ctx)
 	if err != nil {
 		return source{}, fmt.Errorf("refresh the trusted root from %s: %w", s.tuf.URL, err)
 	}

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/sigstore/sigstore-go/pkg/tuf"
-	"github.com/theupdateframework/go-tuf/v2/metadata"
+
+	"github.com/quaymaster/quaymaster/verify/internal/tufclient"
 )
 
 // TUF is a repository of The Update Framework (specification 1.0) with a trusted_root.json.
@@ -29,7 +28,7 @@ type TUF struct {
 	// that the repository is at URL.
 	Files map[string][]byte
 	// CachePath is a directory for the repository's metadata, which prevents a rollback over a
-	// restart; empty disables it.
+	// restart: of versions, and to the keys of an earlier root. Empty disables it.
 	CachePath string
 	// Interval is the time between two refreshes; zero means
 	// DefaultRootInterval.
@@ -58,123 +57,51 @@ func (t *TUF) checked() (*TUF, error) {
 	return &filled, nil
 }
 
-func (t *TUF) fetch(ctx context.Context) ([]byte, error) {
-	client, err := tuf.New(&tuf.Options{
-		Root:              t.Root,
-		RepositoryBaseURL: t.URL,
-		CachePath:         t.CachePath,
-		DisableLocalCache: t.CachePath == "",
-		Fetcher:           fetcher{ctx: ctx, tuf: t},
+// client returns a client of the repository, which must have its defaults filled in.
+func (t *TUF) client() *tufclient.Client {
+	return tufclient.New(tufclient.Options{
+		URL: t.URL, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, Folder: t.CachePath, HTTP: t.Client,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return client.GetTarget(cmp.Or(t.Target, "trusted_root.json"))
 }
 
 // Fetch fetches the trusted root once, in a minute at most, and returns it if it can be parsed.
 // Without a Root, the repository must be a copy of the public-good one, at any address. Fetch
 // ignores Interval. It stores only the metadata in CachePath, and is too slow to run within a
 // request.
-func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
+func (t *TUF) Fetch(ctx context.Context) ([]byte, error) { return t.Fetcher()(ctx) }
+
+// Fetcher returns a function that does what Fetch does. A call of it accepts nothing older than
+// its earlier calls did, also without a CachePath.
+func (t *TUF) Fetcher() func(context.Context) ([]byte, error) {
 	filled := *t
 	filled.URL = cmp.Or(t.URL, tuf.DefaultMirror)
-	origin := "TUF repository " + filled.URL
+	origin := filled.origin()
 	if len(filled.Root) == 0 {
 		filled.Root = tuf.DefaultRoot()
 	}
+	var err error
 	switch {
 	case t.Files != nil && t.URL != "":
-		return nil, errors.New("trust: TUF wants a URL or files, and not both")
+		err = errors.New("trust: TUF wants a URL or files, and not both")
 	case t.Files != nil:
-		filled.URL, origin = carried, "TUF repository of a document"
+		origin = "TUF repository of a document"
 	case t.Client == nil:
-		return nil, errors.New("trust: TUF wants an HTTP client")
+		err = errors.New("trust: TUF wants an HTTP client")
 	}
-	defer func() { // the server is untrusted: a policy chooses it
-		if recovered := recover(); recovered != nil {
-			text, err = nil, fmt.Errorf("%s: its metadata cannot be read: %v", origin, recovered)
+	client := filled.client()
+	return func(ctx context.Context) ([]byte, error) {
+		if err != nil {
+			return nil, err
 		}
-	}()
-	ctx, cancel := context.WithTimeout(ctx, rootTimeout)
-	defer cancel()
-	text, err = filled.fetch(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
+		ctx, cancel := context.WithTimeout(ctx, rootTimeout)
+		defer cancel()
+		text, err := client.Fetch(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", origin, err)
+		}
+		if _, err := parseRoot(origin, text); err != nil {
+			return nil, err
+		}
+		return text, nil
 	}
-	if _, err := parseRoot(origin, text); err != nil {
-		return nil, err
-	}
-	return text, nil
-}
-
-const (
-	// carried is the address of a repository without one.
-	carried = "https://repository.invalid"
-	// packed is the folder of the repository in archives from TUF's tools, which
-	// policy-controller's TrustRoots contain.
-	packed = "repository/"
-)
-
-// fetcher is go-tuf's Fetcher on the given client, or on files. It holds the context of one
-// refresh, because go-tuf has no parameter for one.
-type fetcher struct {
-	ctx context.Context
-	tuf *TUF
-}
-
-// DownloadFile implements go-tuf's Fetcher.
-func (f fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]byte, error) {
-	address = f.tuf.locate(address)
-	if f.tuf.Files != nil {
-		return f.tuf.file(address, most)
-	}
-	request, err := http.NewRequestWithContext(f.ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := f.tuf.Client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return nil, &metadata.ErrDownloadHTTP{StatusCode: response.StatusCode, URL: address}
-	}
-	data, err := io.ReadAll(io.LimitReader(response.Body, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) > most {
-		return nil, &metadata.ErrDownloadLengthMismatch{Msg: fmt.Sprintf("%s has more than the expected %d bytes", address, most)}
-	}
-	return data, nil
-}
-
-// locate inserts the folder of the targets into the address of a target.
-func (t *TUF) locate(address string) string {
-	if t.Targets == "" {
-		return address
-	}
-	base := strings.TrimRight(t.URL, "/") + "/"
-	if target, ok := strings.CutPrefix(address, base+"targets/"); ok {
-		return base + strings.Trim(t.Targets, "/") + "/" + target
-	}
-	return address
-}
-
-// file returns the file at an address from a repository in memory.
-func (t *TUF) file(address string, most int64) ([]byte, error) {
-	name := strings.TrimPrefix(address, carried+"/")
-	data, ok := t.Files[name]
-	if !ok {
-		data, ok = t.Files[packed+name]
-	}
-	if !ok {
-		return nil, &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: address}
-	}
-	if int64(len(data)) > most {
-		return nil, &metadata.ErrDownloadLengthMismatch{Msg: fmt.Sprintf("%s has more than the expected %d bytes", address, most)}
-	}
-	return data, nil
 }

@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -86,6 +87,53 @@ func TestRefresh(t *testing.T) {
 			t.Errorf("%s: the old snapshot did not stay, or the status does not report it: %+v", reason, status)
 		}
 	}
+}
+
+// TestRotatedKeys: keys that a repository has rotated out are not trusted again where the newer root
+// is hidden: not by a store, not by one that starts again, and not by a fetcher without a folder.
+func TestRotatedKeys(t *testing.T) {
+	one, two, three := newSigstore("one").TrustedRoot(), newSigstore("two").TrustedRoot(), newSigstore("three").TrustedRoot()
+	generation := func(text []byte) string {
+		return newStore(t, trust.Options{TrustedRoot: text}).Snapshot().Generation()
+	}
+	honest := newRepository(t)
+	honest.publish(t, one)
+	shown := honest.Repository
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { shown.ServeHTTP(w, r) }))
+	defer server.Close()
+	options := trust.TUF{URL: server.URL, Root: honest.root, Client: server.Client()}
+	fetch := options.Fetcher()
+	options.CachePath = t.TempDir()
+	open := func() *trust.Store { return newStore(t, trust.Options{TUF: &options}) }
+	store := open()
+	step := func(reason string, want []byte, good bool) {
+		t.Helper()
+		for _, one := range []*trust.Store{store, open()} {
+			if err := one.RefreshOnce(t.Context()); (err == nil) != good || one.Snapshot().Generation() != generation(want) {
+				t.Errorf("%s: a store has %s, %v; want %s", reason, one.Snapshot().Generation(), err, generation(want))
+			}
+		}
+		if text, err := fetch(t.Context()); (err == nil) != good || good && !bytes.Equal(text, want) {
+			t.Errorf("%s: fetched %d bytes, %v", reason, len(text), err)
+		}
+	}
+	step("the first keys", one, true)
+	former := honest.Clone()
+	if err := honest.Publish(two, trusttest.Rotated); err != nil {
+		t.Fatal(err)
+	}
+	step("the rotation", two, true)
+	shown = former
+	step("the metadata from before it", two, false)
+	for range 5 {
+		if err := former.Publish(three, trusttest.None); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step("later metadata by the first keys", two, false)
+	shown = honest.Repository
+	honest.publish(t, three)
+	step("the repository again", three, true)
 }
 
 // TestRefreshRefuses: metadata that the repository's keys did not sign is not accepted.

@@ -16,8 +16,8 @@ type Trust struct {
 	// Folder for the metadata of TUF repositories, that of trust.refresh and those that policies
 	// name. It prevents rollback attacks, also after a restart. A start without access to a
 	// repository uses the last root that was read. A user with write access to the folder controls
-	// that root. Default: no folder, and a repository may return to an earlier state that has not
-	// expired.
+	// that root. Default: no folder, and after a restart a repository may return to an earlier state
+	// that has not expired, also to keys that it has replaced.
 	CacheFolder string `json:"cacheFolder,omitempty"`
 	// Lost or replaced keys, by the SHA-256 of the public key (64 hexadecimal digits), and the
 	// time (RFC 3339) after which their signatures are rejected, whichever policy names them. The

@@ -27,6 +27,12 @@ const (
 	SkippedRoot Fault = "skipped root"
 	// UnrelatedRoot publishes with new keys, in a root signed only by these.
 	UnrelatedRoot Fault = "untrusted root"
+	// Rotated is no fault: it publishes with new keys, in a root that the previous ones sign.
+	Rotated Fault = "rotated"
+	// LongSnapshot, LongTargets and LongTarget sign a length of a terabyte for that file.
+	LongSnapshot Fault = "long snapshot"
+	LongTargets  Fault = "long targets"
+	LongTarget   Fault = "long target"
 	// NoThreshold publishes with a root of those keys that requires no signature of targets.
 	NoThreshold Fault = "no threshold"
 )

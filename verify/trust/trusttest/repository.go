@@ -78,12 +78,22 @@ func (r *Repository) Files() map[string][]byte {
 	return maps.Clone(r.files)
 }
 
+// Clone returns a copy, with which a holder of the current keys can publish on their own.
+func (r *Repository) Clone() *Repository {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &Repository{
+		keys: r.keys, root: r.root, version: r.version, first: r.first,
+		files: maps.Clone(r.files), stamps: maps.Clone(r.stamps), endless: maps.Clone(r.endless),
+	}
+}
+
 // Publish makes content the target of the next version, with a fault.
 func (r *Repository) Publish(content []byte, fault Fault) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch fault {
-	case SkippedRoot, UnrelatedRoot, NoThreshold:
+	case Rotated, SkippedRoot, UnrelatedRoot, NoThreshold:
 		if err := r.rotate(fault); err != nil {
 			return err
 		}
@@ -109,6 +119,12 @@ func (r *Repository) Publish(content []byte, fault Fault) error {
 		shown -= 2
 	}
 	timestamp.Signed.Meta["snapshot.json"] = metadata.MetaFile(shown)
+	switch fault {
+	case LongSnapshot:
+		timestamp.Signed.Meta["snapshot.json"].Length = 1 << 40
+	case LongTargets:
+		snapshot.Signed.Meta["targets.json"].Length = 1 << 40
+	}
 	text, err := signed(snapshot, r.keys[:1])
 	if err != nil {
 		return err
@@ -136,6 +152,9 @@ func (r *Repository) target(content []byte, until time.Time, fault Fault) error 
 	file, err := metadata.TargetFile().FromBytes(Target, content)
 	if err != nil {
 		return fmt.Errorf("describe the target: %w", err)
+	}
+	if fault == LongTarget {
+		file.Length = 1 << 40
 	}
 	targets.Signed.Targets[Target], targets.Signed.Version = file, r.version
 	by := r.keys[:]

@@ -49,6 +49,10 @@ func TestFaultyVersions(t *testing.T) {
 		want  bool
 	}{
 		{trusttest.None, true},
+		{trusttest.Rotated, true},
+		{trusttest.LongSnapshot, false},
+		{trusttest.LongTargets, false},
+		{trusttest.LongTarget, false},
 		{trusttest.OneSignature, false},
 		{trusttest.OneKeyTwice, false},
 		{trusttest.Ended, false},
@@ -99,6 +103,23 @@ func TestShow(t *testing.T) {
 	}
 	if got, err := get(t, r, server, t.TempDir()); err != nil || string(got) != "one" {
 		t.Errorf("a new client must accept the earlier version: %q, %v", got, err)
+	}
+}
+
+// TestClone: a copy publishes with the same keys, and changes nothing in the first repository.
+func TestClone(t *testing.T) {
+	r, server := started(t)
+	copied := r.Clone()
+	if err := copied.Publish([]byte("two"), trusttest.None); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := get(t, r, server, t.TempDir()); err != nil || string(got) != "one" {
+		t.Errorf("the first repository: %q, %v", got, err)
+	}
+	other := httptest.NewServer(copied)
+	t.Cleanup(other.Close)
+	if got, err := get(t, r, other, t.TempDir()); err != nil || string(got) != "two" {
+		t.Errorf("the copy, from the first root: %q, %v", got, err)
 	}
 }
 
