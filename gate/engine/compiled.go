@@ -113,7 +113,7 @@ func (d *Documents) ReadRoots(ctx context.Context, offline bool, failed func(wha
 		if root.TUF == nil || offline && root.TUF.Files == nil && d.Answers[rootName(root)] == nil {
 			continue
 		}
-		text, err := read(rootName(root), func() ([]byte, error) { return fetch.TrustRoot(ctx, root.TUF, "") })
+		text, err := read(rootName(root), func() ([]byte, error) { return fetch.TrustRoot(root.TUF, "")(ctx) })
 		if err == nil {
 			err = d.Compilers.TrustRoots.Answer(root.Name, root.Hash, text)
 		}
@@ -121,12 +121,13 @@ func (d *Documents) ReadRoots(ctx context.Context, offline bool, failed func(wha
 			failed("TrustRoot "+root.Name, err)
 		}
 	}
-	for _, repository := range d.Compilers.Attestors.Wanted() {
+	for _, wanted := range d.Compilers.Attestors.Wanted() {
+		repository := wanted.TUF
 		text, err := read(attestorName(repository), func() ([]byte, error) {
 			if offline {
 				return nil, errors.New("no connection is to be opened (--offline)")
 			}
-			return fetch.Attestor(ctx, repository, "")
+			return fetch.Attestor(repository, "")(ctx)
 		})
 		if err == nil {
 			err = d.Compilers.Attestors.Answer(repository, text)

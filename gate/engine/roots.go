@@ -17,15 +17,15 @@ func NewFetcher() Fetcher {
 	return Fetcher{client: &http.Client{Transport: GuardedTransport()}}
 }
 
-// TrustRoot returns the trusted_root.json of the repository that a TrustRoot names or embeds.
-// Folder stores its metadata, against rollback; it may be empty.
-func (f Fetcher) TrustRoot(ctx context.Context, t *trustroot.TUF, folder string) ([]byte, error) {
+// TrustRoot returns a function that fetches the trusted_root.json of the repository that a
+// TrustRoot names or embeds. Folder stores its metadata, against rollback; it may be empty.
+func (f Fetcher) TrustRoot(t *trustroot.TUF, folder string) func(context.Context) ([]byte, error) {
 	return (&trust.TUF{
 		URL: t.Mirror, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, CachePath: folder, Client: f.client,
-	}).Fetch(ctx)
+	}).Fetcher()
 }
 
 // Attestor does the same for a repository that an attestor names.
-func (f Fetcher) Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error) {
-	return (&trust.TUF{URL: t.Mirror, Root: t.Root, CachePath: folder, Client: f.client}).Fetch(ctx)
+func (f Fetcher) Attestor(t attestor.TUF, folder string) func(context.Context) ([]byte, error) {
+	return (&trust.TUF{URL: t.Mirror, Root: t.Root, CachePath: folder, Client: f.client}).Fetcher()
 }

@@ -20,14 +20,13 @@ const (
 	// rootPause and longestRootPause bound the time between two attempts for an unreadable one.
 	rootPause        = time.Second
 	longestRootPause = 5 * time.Minute
-	// maxRootReads bounds the concurrent reads: one without a response delays no other.
-	maxRootReads = 8
 )
 
-// rootFetcher reads a TUF repository once.
+// rootFetcher returns functions that read a TUF repository. Each accepts nothing older than it
+// returned before.
 type rootFetcher interface {
-	TrustRoot(ctx context.Context, t *trustroot.TUF, folder string) ([]byte, error)
-	Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error)
+	TrustRoot(t *trustroot.TUF, folder string) func(context.Context) ([]byte, error)
+	Attestor(t attestor.TUF, folder string) func(context.Context) ([]byte, error)
 }
 
 // Roots reads in the background the TUF repositories that TrustRoots and attestors name. Each
@@ -50,52 +49,33 @@ type Roots struct {
 	logged documents.States // of repositories; used by Run alone
 }
 
-// rootRead is one repository.
-type rootRead struct {
-	id, what string
-	root     *trustroot.TrustRoot // nil for an attestor's
-	fetch    func(ctx context.Context, folder string) ([]byte, error)
-	keep     func(trustedRoot []byte) error
-	fail     func(why error)
-}
-
-// rootTurn is the time of the next read of a repository.
-type rootTurn struct {
-	next    time.Time
-	pause   time.Duration
-	reading bool
-	known   bool // it was read once
-}
-
 // Run reads until ctx ends, and returns when all reads have ended.
 func (r *Roots) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	turns := map[string]*rootTurn{}
 	r.logged = documents.States{}
-	done := make(chan func(), maxRootReads)
+	done := make(chan func())
 	for {
 		changed := r.Changed.Changed()
 		wanted := r.wanted()
 		r.forget(turns, wanted)
-		soonest, busy := rootInterval, 0
-		for _, turn := range turns {
-			if turn.reading {
-				busy++
-			}
-		}
+		busy := newRootSeats(turns)
+		busy.sort(wanted, turns)
+		soonest := rootInterval
 		for _, one := range wanted {
 			turn := turns[one.id]
 			switch left := time.Until(turn.next); {
 			case turn.reading:
 			case left > 0:
 				soonest = min(soonest, left)
-			case busy < maxRootReads:
-				busy++
-				turn.reading = true
+			case busy.take(one, turn):
 				reading.Go(func() {
-					err := r.read(ctx, one)
-					done <- func() { r.note(one, turn, err) }
+					err := one.read(ctx, turn.fetch)
+					select {
+					case done <- func() { r.note(one, turn, err) }:
+					case <-ctx.Done():
+					}
 				})
 			}
 		}
@@ -121,19 +101,23 @@ func (r *Roots) wanted() []rootRead {
 		}
 		list = append(list, rootRead{
 			id: "trustroot-" + root.Hash, what: "TrustRoot " + root.Name, root: root,
-			fetch: func(ctx context.Context, folder string) ([]byte, error) {
-				return r.Fetch.TrustRoot(ctx, root.TUF, folder)
+			shares: []string{""},
+			fetch: func(folder string) func(context.Context) ([]byte, error) {
+				return r.Fetch.TrustRoot(root.TUF, folder)
 			},
 			keep: func(text []byte) error { return r.TrustRoots.Answer(root.Name, root.Hash, text) },
 			fail: func(why error) { r.TrustRoots.Fail(root.Name, root.Hash, why) },
 		})
 	}
-	for _, t := range r.Attestors.Wanted() {
+	for _, wanted := range r.Attestors.Wanted() {
+		t := wanted.TUF
 		list = append(list, rootRead{
-			id: "attestor-" + t.Key, what: t.String(),
-			fetch: func(ctx context.Context, folder string) ([]byte, error) { return r.Fetch.Attestor(ctx, t, folder) },
-			keep:  func(text []byte) error { return r.Attestors.Answer(t, text) },
-			fail:  func(why error) { r.Attestors.Fail(t, why) },
+			id: "attestor-" + t.Key, what: t.String(), shares: wanted.Shares,
+			fetch: func(folder string) func(context.Context) ([]byte, error) {
+				return r.Fetch.Attestor(t, folder)
+			},
+			keep: func(text []byte) error { return r.Attestors.Answer(t, text) },
+			fail: func(why error) { r.Attestors.Fail(t, why) },
 		})
 	}
 	return list
@@ -148,7 +132,11 @@ func (r *Roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 			hashes[one.root.Hash] = true
 		}
 		if turns[one.id] == nil {
-			turns[one.id] = &rootTurn{pause: rootPause}
+			folder := ""
+			if r.Folder != "" {
+				folder = filepath.Join(r.Folder, "repositories", one.id)
+			}
+			turns[one.id] = &rootTurn{pause: rootPause, fetch: one.fetch(folder)}
 		}
 	}
 	for id, turn := range turns {
@@ -178,12 +166,8 @@ func (r *Roots) Unread() int {
 	return len(r.away)
 }
 
-func (r *Roots) read(ctx context.Context, one rootRead) error {
-	folder := ""
-	if r.Folder != "" {
-		folder = filepath.Join(r.Folder, "repositories", one.id)
-	}
-	text, err := one.fetch(ctx, folder)
+func (one rootRead) read(ctx context.Context, fetch func(context.Context) ([]byte, error)) error {
+	text, err := fetch(ctx)
 	if err != nil {
 		one.fail(err)
 		return err
@@ -193,7 +177,7 @@ func (r *Roots) read(ctx context.Context, one rootRead) error {
 
 // note schedules the next read of a repository, and reports changes.
 func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
-	turn.reading = false
+	turn.reading, turn.failed = false, err != nil
 	r.noteAway(one.id, err != nil)
 	said := "read"
 	if err == nil {

@@ -82,7 +82,7 @@ func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, err
 	}
 	var out []*Attestor
 	var errs []error
-	names := map[string]bool{}
+	names, repositories := map[string]bool{}, map[string]bool{}
 	for i := range list {
 		place := fmt.Sprintf("%s[%d]", path, i)
 		switch name := list[i].Name; {
@@ -95,6 +95,12 @@ func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, err
 		a, err := compile(place, &list[i], o)
 		errs = append(errs, err)
 		out = append(out, a)
+		if err == nil && a.TUF != nil {
+			repositories[a.TUF.Key] = true
+		}
+	}
+	if n := len(repositories); o.Namespace != "" && n > maxNamespaceRepositories {
+		errs = append(errs, field.Fail(path, "%d TUF repositories are more than the %d that policies of a namespace have together", n, maxNamespaceRepositories))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

@@ -26,7 +26,11 @@ const (
 	// entry for each tenant or image, in a usual policy.
 	maxVariants     = 256
 	maxVariantBytes = 8 << 20
-	// maxRepositories bounds the TUF repositories that are read in the background: one for each
-	// trusted private Sigstore instance.
+	// maxRepositories bounds the TUF repositories that are read in the background for policies of
+	// the whole cluster: one for each trusted private Sigstore instance.
 	maxRepositories = 64
+	// maxNamespaceRepositories bounds those for the policies of a namespace, whose users must not
+	// take what others need, and maxSpreadRepositories those for all namespaces together.
+	maxNamespaceRepositories = 8
+	maxSpreadRepositories    = 256
 )

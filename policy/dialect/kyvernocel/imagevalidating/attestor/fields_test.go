@@ -45,7 +45,7 @@ func meaning(t *testing.T, text string, l language) (string, error) {
 	}
 	a := list[0]
 	for _, wanted := range repositories.Wanted() {
-		if err := repositories.Answer(wanted, root); err != nil {
+		if err := repositories.Answer(wanted.TUF, root); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/verify"
@@ -24,7 +27,10 @@ func TestTUF(t *testing.T) {
 	default:
 		t.Error("no notice of a new repository")
 	}
-	wanted := repositories.Wanted()
+	var wanted []attestor.TUF
+	for _, one := range repositories.Wanted() {
+		wanted = append(wanted, one.TUF)
+	}
 	if len(wanted) != 1 || wanted[0].Mirror != "https://tuf.example" || string(wanted[0].Root) != first || a.TUF.Key != wanted[0].Key {
 		t.Fatalf("wanted %+v", wanted)
 	}
@@ -120,7 +126,7 @@ func TestRepositoriesAreBounded(t *testing.T) {
 		t.Error("a root out of nothing")
 	}
 	repositories.Want(tuf(100))
-	if got := repositories.Wanted(); len(got) != 64 || got[0].Key != "2" {
+	if got := repositories.Wanted(); len(got) != 64 || got[0].Key != "100" {
 		t.Errorf("%d are wanted, the first is %s", len(got), got[0].Key)
 	}
 	if err := repositories.Answer(tuf(1), root); !says(err, "it is no longer in use") {
@@ -134,5 +140,139 @@ func TestRepositoriesAreBounded(t *testing.T) {
 	}
 	if got := (attestor.TUF{}).String(); got != "the public-good TUF repository" {
 		t.Error(got)
+	}
+}
+
+// shares is repositories, which policies of namespaces request.
+type shares struct {
+	*testing.T
+	*attestor.Repositories
+}
+
+func (s shares) request(namespace, name string) attestor.TUF {
+	t := attestor.TUF{Key: name, Mirror: "https://" + name + ".example", Namespace: namespace}
+	s.Want(t)
+	return t
+}
+
+func (s shares) read(namespace, name string) {
+	s.Helper()
+	if err := s.Answer(s.request(namespace, name), root); err != nil {
+		s.Error(err)
+	}
+}
+
+// known requires that a root is cached, or that it is not.
+func (s shares) known(namespace, name string, want bool) {
+	s.Helper()
+	for _, one := range s.Wanted() {
+		if one.Key != name || !slices.Contains(one.Shares, namespace) {
+			continue
+		}
+		if _, err := s.TrustedRoot(attestor.TUF{Key: name, Namespace: namespace}); err == nil {
+			if !want {
+				s.Errorf("%s of %q is cached", name, namespace)
+			}
+			return
+		}
+	}
+	if want {
+		s.Errorf("%s of %q is not cached", name, namespace)
+	}
+}
+
+// TestShares: a namespace evicts its own repositories only.
+func TestShares(t *testing.T) {
+	s := shares{t, attestor.NewRepositories()}
+	s.read("", "platform")
+	s.read("", "both")
+	s.read("team", "both")
+	s.read("other", "others")
+	for i := range 7 {
+		s.read("team", fmt.Sprint("team", i))
+	}
+	s.known("team", "both", true) // the eighth; requested, and so not the oldest
+	for i := range 100 {
+		s.read("team", fmt.Sprint("more", i))
+	}
+	s.known("", "platform", true)
+	s.known("", "both", true)
+	s.known("other", "others", true)
+	s.known("team", "both", false)
+	s.known("team", "team6", false)
+	s.known("team", "more92", true)
+	s.known("team", "more91", false)
+	if n := len(s.Wanted()); n != 3+8 {
+		t.Errorf("%d are wanted, want the three of others and a share", n)
+	}
+	for i := range 63 {
+		s.read("", fmt.Sprint("platform", i))
+	}
+	s.known("", "platform", false) // the policies of the whole cluster have a share, too
+	s.known("", "platform62", true)
+	s.known("other", "others", true)
+	for i := range 20 {
+		s.read("team", fmt.Sprint("late", i))
+	}
+	s.known("", "platform0", true) // the oldest of the largest share
+	s.known("team", "late12", true)
+	s.known("team", "late11", false)
+}
+
+// TestSharesOfAllNamespaces: together they are bounded, and the largest share yields.
+func TestSharesOfAllNamespaces(t *testing.T) {
+	s := shares{t, attestor.NewRepositories()}
+	s.read("", "platform")
+	for i := range 20 {
+		s.read("", fmt.Sprint("platform", i))
+	}
+	s.read("small", "platform")
+	s.read("small", "one")
+	for n := range 40 {
+		for i := range 8 {
+			s.read(fmt.Sprint("large", n), fmt.Sprint("large", n, "-", i))
+		}
+	}
+	if n := len(s.Wanted()); n != 256+21 {
+		t.Errorf("%d are wanted, want those of the platform and 256", n)
+	}
+	s.known("", "platform0", true)
+	s.known("small", "platform", true)
+	s.known("small", "one", true)
+	s.known("large0", "large0-0", false)
+	s.known("large39", "large39-7", true)
+	for n := range 40 {
+		s.read(fmt.Sprint("joining", n), "one") // no new repository
+	}
+	s.known("small", "one", true)
+	s.known("joining0", "one", true)
+	if n := len(s.Wanted()); n != 256+21 {
+		t.Errorf("%d are wanted after joining", n)
+	}
+}
+
+// TestRepositoriesOfANamespace: a policy of a namespace names no more than its share, which would
+// never be complete.
+func TestRepositoriesOfANamespace(t *testing.T) {
+	for _, row := range []struct {
+		namespace string
+		different int
+		wrong     string
+	}{
+		{"team", 8, ""}, {"team", 9, "spec.attestors: 9 TUF repositories are more than the 8"}, {"", 9, ""},
+	} {
+		repositories := attestor.NewRepositories()
+		repositories.Want(attestor.TUF{Key: "platform"})
+		var list []v1alpha1.Attestor
+		for i := range row.different * 2 {
+			list = append(list, parse(t, fmt.Sprintf("{name: a%d, cosign: {keyless: {identities: [{issuer: i, subject: s}]}, tuf: {mirror: 'https://tuf.example/%d'}}}", i, i%row.different)))
+		}
+		_, err := attestor.Compile("spec.attestors", list, attestor.Options{Roots: repositories, Namespace: row.namespace})
+		if (err == nil) != (row.wrong == "") || err != nil && !says(err, row.wrong) {
+			t.Errorf("%d in namespace %q: got %v, want %q", row.different, row.namespace, err, row.wrong)
+		}
+		if !slices.ContainsFunc(repositories.Wanted(), func(w attestor.Wanted) bool { return w.Key == "platform" }) {
+			t.Errorf("%d in namespace %q evicted the platform's", row.different, row.namespace)
+		}
 	}
 }

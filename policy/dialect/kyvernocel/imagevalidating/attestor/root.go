@@ -29,7 +29,7 @@ func (b *builder) roots(doc *v1alpha1.Cosign, list []verify.Authority, path stri
 	var errs [2]error
 	var repository *TUF
 	if doc.TUF != nil {
-		repository, errs[0] = readTUF(doc.TUF, path+".tuf")
+		repository, errs[0] = readTUF(doc.TUF, b.options.Namespace, path+".tuf")
 	}
 	var root []byte
 	switch {
@@ -116,6 +116,8 @@ type TUF struct {
 	Root []byte
 	// Key names the repository by its address and first root, in hexadecimal.
 	Key string
+	// Namespace is that of the policy; empty for a policy of the whole cluster.
+	Namespace string
 }
 
 // String returns the address, for messages.
@@ -126,8 +128,8 @@ func (t TUF) String() string {
 	return "the TUF repository " + t.Mirror
 }
 
-func readTUF(doc *v1alpha1.TUF, path string) (*TUF, error) {
-	out := &TUF{Mirror: strings.TrimRight(doc.Mirror, "/")}
+func readTUF(doc *v1alpha1.TUF, namespace, path string) (*TUF, error) {
+	out := &TUF{Mirror: strings.TrimRight(doc.Mirror, "/"), Namespace: namespace}
 	if doc.Root.Path != "" {
 		return nil, field.Fail(path+".root.path", "names a file or an address outside the policy: put the root.json itself into data, in base64")
 	}
