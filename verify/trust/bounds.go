@@ -20,6 +20,8 @@ const (
 	// maxMaterials is the greatest number of composed materials in the cache of a snapshot, one
 	// for each authority.
 	maxMaterials = 4096
+	// maxMaterialBytes bounds their authorities: an expression may make a root for each request.
+	maxMaterialBytes = 16 << 20
 	// minRSA is the least length of an RSA key in bits, as in NIST SP 800-131A.
 	minRSA = 2048
 )

@@ -32,6 +32,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys, snapshot := store.keys, store.Snapshot()
+	large := &Snapshot{materials: map[string]*memo{}}
 	for name, test := range map[string]struct {
 		most int
 		add  func(i int) error
@@ -49,6 +50,10 @@ func TestMemoryIsBounded(t *testing.T) {
 			snapshot.memo(fmt.Sprint(i), verify.Authority{})
 			return nil
 		}, func() int { return len(snapshot.materials) }},
+		"large materials": {maxMaterialBytes >> 20, func(i int) error {
+			large.memo(fmt.Sprint(i), verify.Authority{TrustedRoot: make([]byte, 1<<20)})
+			return nil
+		}, func() int { return len(large.materials) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range test.most + 1 {

@@ -19,8 +19,9 @@ type Snapshot struct {
 	source     source
 	keys       *keyring
 
-	mu        sync.Mutex
-	materials map[string]*memo
+	mu            sync.Mutex
+	materials     map[string]*memo
+	materialBytes int // of their authorities
 }
 
 // memo is a material that is composed once.
@@ -93,8 +94,10 @@ func (s *Snapshot) memo(hash string, authority verify.Authority) *memo {
 	if known, ok := s.materials[hash]; ok {
 		return known
 	}
-	if len(s.materials) >= maxMaterials {
+	s.materialBytes += authority.Size()
+	if len(s.materials) >= maxMaterials || s.materialBytes > maxMaterialBytes {
 		clear(s.materials) // composing again is cheap
+		s.materialBytes = authority.Size()
 	}
 	made := &memo{compose: sync.OnceValues(func() (*Material, error) {
 		c := composer{authority: authority, root: s.rootFor(authority)}

@@ -59,7 +59,7 @@ type Activation struct {
 	// cost is that of the current expression, spent that of all expressions.
 	cost, spent uint64
 	exceeded    bool
-	aborted     error // the reason for an abort
+	aborted     error  // the reason for an abort
 	step        uint64 // the cost of a step of a loop
 	loops       uint
 	countRange  countRange

@@ -65,8 +65,8 @@ func TestRequestObjects(t *testing.T) {
 		}
 	}
 	for text, why := range map[string]string{
-		head + asks("request.object.spec.containerz == []"): "containerz",
-		head + asks("request.objekt == null"):               "objekt",
+		head + asks("request.object.spec.containerz == []"):                                             "containerz",
+		head + asks("request.objekt == null"):                                                           "objekt",
 		head + "spec: {evaluation: {mode: JSON}, validations: [{expression: 'request.object.a == 1'}]}": "request",
 	} {
 		if _, err := validating.New(kyvernocel.Options{}).Compile([]byte(text), "test.yaml"); err == nil || !strings.Contains(err.Error(), why) {
