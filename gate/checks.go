@@ -151,18 +151,10 @@ func (c *checks) isUnasked() bool {
 	return slices.ContainsFunc(c.Results, func(r policy.RuleResult) bool { return r.Err != nil })
 }
 
-// annotate collects the audit annotations of policies, and drops the rules that their
-// decisions about images express fully.
+// annotate collects the audit annotations of policies with rules about images, and drops the
+// rules that their decisions about images express fully.
 func (c *checks) annotate(o *Outcome) {
-	for i := range o.Rules {
-		rule := &o.Rules[i]
-		for key, value := range rule.AuditAnnotations {
-			if o.AuditAnnotations == nil {
-				o.AuditAnnotations = map[string]string{}
-			}
-			o.AuditAnnotations[rule.Policy.ID()+"/"+key] = value
-		}
-	}
+	o.annotate(o.Rules)
 	o.Rules = slices.DeleteFunc(o.Rules, func(r policy.RuleResult) bool {
 		return r.Judge != nil && r.Ruling.Passes() && slices.ContainsFunc(c.Checks, func(c policy.Check) bool { return c.Judge == r.Judge })
 	})

@@ -148,7 +148,9 @@ func (p *objectEvaluation) settle(ctx context.Context, b *batch) Outcome {
 	p.checks.annotate(&out)
 	settleRules(&out)
 	settleOutcome(&out)
-	out.hold(p.mutated)
+	if p.request.Stage.mutates() {
+		out.hold(p.mutated)
+	}
 	if out.Result == Allow {
 		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
@@ -156,6 +158,9 @@ func (p *objectEvaluation) settle(ctx context.Context, b *batch) Outcome {
 	p.validate(ctx, b.snapshot.Policies, &out)
 	p.addPullSecrets(&out)
 	out.markUnchecked()
+	if !p.request.Stage.mutates() { // a rule that needs the request of the change cannot be evaluated later
+		out.Rules = append(out.Rules, slices.DeleteFunc(p.mutated, func(r policy.RuleResult) bool { return !r.Ruling.Passes() })...)
+	}
 	out.Duration = b.gate.options.now().Sub(p.started)
 	return out
 }

@@ -47,6 +47,9 @@ type Request struct {
 	Pinning Pinning
 	// Stage is the part of the evaluation that is requested.
 	Stage Stage
+	// Mutations: the outcome has the results of mutation rules where the stage leaves them out, too.
+	// They change nothing and decide nothing.
+	Mutations bool
 	// OnlyImages: the object was made up around the images, so that rules about objects
 	// are not asked.
 	OnlyImages bool

@@ -21,7 +21,7 @@ func (p *objectEvaluation) hasObject() bool {
 // mutate has the mutation rules change the object. From here on the changed one is
 // the object, and its former names do not count.
 func (p *objectEvaluation) mutate(ctx context.Context, set *set.Set) error {
-	if !p.request.Stage.mutates() || !p.hasObject() || p.subject.Document {
+	if !p.request.Stage.mutates() && !p.request.Mutations || !p.hasObject() || p.subject.Document {
 		return nil
 	}
 	changed, results := set.Mutate(ctx, p.subject, p.finder)
@@ -29,7 +29,7 @@ func (p *objectEvaluation) mutate(ctx context.Context, set *set.Set) error {
 	for i := range p.mutated {
 		p.mutated[i].Ruling.Reasons = deadline.RulingReasons(ctx, p.mutated[i].Ruling)
 	}
-	if changed == nil {
+	if changed == nil || !p.request.Stage.mutates() {
 		return nil
 	}
 	for _, op := range patch.Diff(p.request.Object.Content(), changed) {
@@ -125,5 +125,21 @@ func (o *Outcome) hold(results []policy.RuleResult) {
 			o.against = First(o.against, is)
 		}
 	}
+	o.annotate(results)
 	o.Rules = append(o.Rules, results...)
+}
+
+// annotate collects the audit annotations of rules, by the policy's ID and the key. Of several rules of a
+// policy with one key, the first counts.
+func (o *Outcome) annotate(rules []policy.RuleResult) {
+	for i := range rules {
+		for key, value := range rules[i].AuditAnnotations {
+			if o.AuditAnnotations == nil {
+				o.AuditAnnotations = map[string]string{}
+			}
+			if path := rules[i].Policy.ID() + "/" + key; o.AuditAnnotations[path] == "" {
+				o.AuditAnnotations[path] = value
+			}
+		}
+	}
 }

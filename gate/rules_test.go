@@ -110,6 +110,65 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// failing is a mutation that cannot be evaluated.
+type failing struct{ setting }
+
+func (failing) Mutate(context.Context, policy.Case) policy.Mutated {
+	return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no requester"}}}
+}
+
+// TestResultsOfMutations: on request, a stage without mutations has their results. They change and
+// decide nothing.
+func TestResultsOfMutations(t *testing.T) {
+	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}`
+	h := newEnv(t, registrytest.Options{})
+	for _, row := range []struct {
+		reason  string
+		rule    policy.Mutation
+		wanted  bool
+		results int
+	}{
+		{"not requested", setting{"/metadata/generateName", "x"}, false, 0},
+		{"requested", setting{"/metadata/generateName", "x"}, true, 1},
+		{"another object, which is not made", setting{"/kind", "Secret"}, true, 1},
+		{"a rule that cannot be evaluated", failing{}, true, 0},
+	} {
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{row.rule}}})
+		request := gate.Request{Object: must(workload.Parse([]byte(object)))(t), Stage: gate.StageValidate, Mutations: row.wanted}
+		out := g.Decide(t.Context(), request)
+		if len(out.Rules) != row.results || !out.Result.Admits() || len(out.Patch) > 0 || !out.Changed.IsZero() || len(out.Reasons) > 0 {
+			t.Errorf("%s: %s %+v %v", row.reason, out.Result, out.Rules, out.Reasons)
+		}
+	}
+}
+
+// annotating is a validation with an audit annotation.
+type annotating struct{ requiring }
+
+func (annotating) Validate(context.Context, policy.Case) policy.Validated {
+	return policy.Validated{Result: policy.Pass, AuditAnnotations: map[string]string{"team": "payments"}}
+}
+
+// TestAuditAnnotationsOfObjects: the audit annotations of rules about objects are in the outcome, as those
+// of rules about images are.
+func TestAuditAnnotationsOfObjects(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	for _, row := range []struct {
+		reason string
+		rule   policy.Validation
+		want   map[string]string
+	}{
+		{"an annotation", annotating{}, map[string]string{"Test/test/team": "payments"}},
+		{"none", requiring{seen: new([]string)}, nil},
+	} {
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{row.rule}}})
+		request := gate.Request{Object: must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}`)))(t), Stage: gate.StageValidate}
+		if out := g.Decide(t.Context(), request); !maps.Equal(out.AuditAnnotations, row.want) {
+			t.Errorf("%s: %v, want %v", row.reason, out.AuditAnnotations, row.want)
+		}
+	}
+}
+
 func lastValue(operations []workload.Operation) string {
 	if len(operations) == 0 {
 		return ""

@@ -177,7 +177,7 @@ func settleOutcome(o *Outcome) {
 // markUnchecked replaces Allow where no policy matches. It is the last step: those before it
 // treat such an image as an allowed one.
 func (o *Outcome) markUnchecked() {
-	checked := o.Matched() || slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool { return r.Unchanged })
+	checked := o.Matched() || slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool { return r.Unchanged && r.Kind == policy.ImageRule })
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
 		if v.Result == Allow && !v.Matched() && v.Override == nil && !v.Image.Unchanged {

@@ -64,6 +64,8 @@ type Check struct {
 	Unsure error
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
+	// Properties are the author's words for reports, by key.
+	Properties map[string]string
 	// AtTag has the Skip and Exception for a reference with a digest to which its tag resolves; nil: none.
 	AtTag *Check
 	Claims

@@ -36,9 +36,10 @@ type Policy struct {
 type Metadata struct {
 	// Title, Category and Severity are set by the author.
 	Title, Category, Severity string
-	// Unscored means that its failures do not count: reports show them as warnings. Denials do
-	// not depend on it.
+	// Unscored: reports show its failures as warnings. Denials do not depend on it.
 	Unscored bool
+	// Unreported: reports in the cluster have none of its results.
+	Unreported bool
 }
 
 // Settings are the settings of a policy as a whole.

@@ -21,18 +21,17 @@ type RuleResult struct {
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
 	Err       error
 	Renewed   bool // unchanged images were not the rule's in the old object
-	Unchanged bool // it does not apply: its images ran before the update
+	Unchanged bool // it does not apply: its images ran before the update, or its mutation changes nothing
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
-	// Judge has the last word on the checks of a rule about images; nil where they
-	// decide.
+	Others    []*Exception // that exempt the object together with Exception
+	// Judge makes the final decision on the checks of a rule about images; nil where they decide.
 	Judge Judge
 	// Ruling is the result of an object rule, or of a judge, for the object itself, and Action
 	// its effect. The gate sets a judge's.
 	Ruling Ruling
 	Action Action
-	// AuditAnnotations are the author's words for the audit log, Properties those for
-	// reports.
+	// AuditAnnotations are the author's words for the audit log, Properties those for reports.
 	AuditAnnotations, Properties map[string]string
 	// Changed: the mutation changed the object.
 	Changed bool

@@ -60,6 +60,8 @@ type Validated struct {
 	// Doubtful, of a pass: it is indeterminate whether the rule applies, or it applies to a part of
 	// the object alone.
 	Doubtful bool
+	// Exempted, of a pass: the rule holds only because of Case.Exempt.
+	Exempted bool
 	// Action is the effect of a failure. A failure that Admits denies nothing.
 	Action Action
 	// AuditAnnotations are the author's words for the audit log, by key.

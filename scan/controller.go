@@ -187,7 +187,7 @@ func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gat
 	}
 	var targets []policy.Target
 	for _, p := range differ {
-		targets = append(targets, targetsOf(p)...)
+		targets = append(targets, targetsOf(p, c.scanner.options.Mutations)...)
 	}
 	if kinds := kindsMeant(targets, served); len(kinds) > 0 {
 		return kinds

@@ -1,6 +1,7 @@
 package scan_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/scan"
 )
 
@@ -55,6 +57,59 @@ func TestUnpinnedTagsAreNoDenial(t *testing.T) {
 	if summary := w.round(t); summary.Denied != 0 || summary.Matched != 2 {
 		t.Errorf("%+v", summary)
 	}
+}
+
+// TestMutationsAreReported: on request a round has the results of mutation rules, of policies with no
+// other rule as well, and not of those that are not for scans.
+func TestMutationsAreReported(t *testing.T) {
+	mutating := func(name, settings string) string {
+		return `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: ` + name + `}, spec: {` + settings + `rules: [
+  {name: r, match: {any: [{resources: {kinds: [ConfigMap]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {team: a}}}}}]}}`
+	}
+	for _, row := range []struct {
+		reason    string
+		mutations bool
+		settings  string
+		want      []string
+	}{
+		{"on request", true, "", []string{"new pass", "old pass"}},
+		{"not requested", false, "", nil},
+		{"a policy that is not for scans", true, "background: false, ", nil},
+	} {
+		w := newWorld(t, mutating("labels", row.settings))
+		w.add(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"new","labels":{"team":"a"}}}`,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"old"}}`)
+		reports := &keeper{}
+		w.options.Mutations, w.options.Keeper = row.mutations, reports
+		if summary := w.round(t); summary.Denied+summary.Errors != 0 {
+			t.Errorf("%s: %+v", row.reason, summary)
+		}
+		var got []string
+		for _, d := range reports.decided {
+			for _, r := range result.Of(d) {
+				got = append(got, r.Resource.Name+" "+string(r.Status))
+			}
+		}
+		if !slices.Equal(got, row.want) || len(w.decided) != len(row.want) {
+			t.Errorf("%s: %q, want %q; %d decisions", row.reason, got, row.want, len(w.decided))
+		}
+		for _, d := range w.decided {
+			if len(d.Outcome.Rules) > 0 || d.Outcome.Result != gate.Unchecked {
+				t.Errorf("%s: a sink for decisions has %s, %+v", row.reason, d.Outcome.Result, d.Outcome.Rules)
+			}
+		}
+		if left := testkit.Must(w.options.State.LeftOut(t.Context()))(t); len(left) != 0 {
+			t.Errorf("%s: left out %+v", row.reason, left)
+		}
+	}
+}
+
+// keeper keeps what is for reports.
+type keeper struct{ kept }
+
+func (k *keeper) Put(_ context.Context, d report.Decided) error {
+	k.Take(d)
+	return nil
 }
 
 // TestUnscanned: policies that are not for scans say nothing in one, and those for scans

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +37,8 @@ type Options struct {
 	Follower Follower
 	// Excluded are patterns for excluded namespaces; may be empty.
 	Excluded []string
+	// Mutations: the outcomes for the Keeper have the results of mutation rules, which change nothing.
+	Mutations bool
 	// Busy reports whether admission requests are queued, so that the next page should wait; nil
 	// means never.
 	Busy func() bool
@@ -129,7 +131,7 @@ func (r *round) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find out which kinds there are: %w", err)
 	}
-	kinds := kindsOf(now.Policies, served)
+	kinds := kindsOf(now.Policies, served, r.options.Mutations)
 	r.options.Follower.Kinds(kinds)
 	for _, kind := range kinds {
 		if !r.position.covers(kind) || r.position.isPast(kind) {
@@ -284,7 +286,6 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 		return ctx.Err() // a canceled evaluation is not a result
 	}
 	for i := range outcomes {
-		r.count(&outcomes[i])
 		if err := r.tell(ctx, report.Decided{
 			Outcome: outcomes[i], Occasion: report.Occasion{Time: asked, Process: report.ProcessScan, Allowed: true}, // the object exists
 		}); err != nil {
@@ -294,8 +295,14 @@ func (r *round) look(ctx context.Context, objects []workload.Object, pass *Pass,
 	return nil
 }
 
-// tell passes a decision to the sinks.
-func (r *round) tell(ctx context.Context, d report.Decided) error {
+// tell counts a decision, and passes it to the sinks, without the results of mutation rules, and to
+// the Keeper.
+func (r *round) tell(ctx context.Context, whole report.Decided) error {
+	d, isMutation := whole, func(rule policy.RuleResult) bool { return rule.Kind == policy.MutateRule }
+	if r.options.Mutations {
+		d.Outcome.Rules = slices.DeleteFunc(slices.Clone(d.Outcome.Rules), isMutation)
+	}
+	r.count(&d.Outcome)
 	r.telling.Lock()
 	for _, sink := range r.options.Sinks {
 		sink.Take(d)
@@ -304,7 +311,7 @@ func (r *round) tell(ctx context.Context, d report.Decided) error {
 	if r.options.Keeper == nil {
 		return nil
 	}
-	return r.options.Keeper.Put(ctx, d)
+	return r.options.Keeper.Put(ctx, whole)
 }
 
 func (r *round) count(o *gate.Outcome) {
@@ -337,7 +344,7 @@ func isNamespace(kind Kind) bool { return kind.Group == "" && kind.Kind == "Name
 // request builds the evaluation of an object as if it were created now, without a requesting user
 // and without mutation. A tag that admission would pin is not a violation.
 func (r *round) request(ctx context.Context, kind Kind, object workload.Object) gate.Request {
-	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinNamed}
+	request := gate.Request{Object: object, Stage: gate.StageValidate, Pinning: gate.PinNamed, Mutations: r.options.Mutations}
 	if kind.Group == "" && kind.Kind == "Pod" && annotation(object, mirrorAnnotation) == "" {
 		request.Pinning = gate.PinHere
 	}
@@ -383,14 +390,3 @@ const (
 	// mirrorAnnotation marks the mirror pod of a static pod, which is immutable.
 	mirrorAnnotation = "kubernetes.io/config.mirror"
 )
-
-func metadata(object workload.Object) workload.Value { return object.Root().Member("metadata") }
-
-func annotation(object workload.Object, name string) string {
-	return metadata(object).Member("annotations").Member(name).Text()
-}
-
-// uidOf returns a copy of the UID, which does not retain the object's whole text.
-func uidOf(object workload.Object) string {
-	return strings.Clone(metadata(object).Member("uid").Text())
-}

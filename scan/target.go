@@ -12,9 +12,9 @@ import (
 // pods is the target of policies that match images, whichever workload runs them.
 func pods() policy.Target { return policy.Target{Version: "v1", Kind: "Pod"} }
 
-// targetsOf returns the targets of a policy's rules that a scan evaluates. A policy without
-// kinds, such as one from flags, matches the images of pods.
-func targetsOf(p *policy.Policy) []policy.Target {
+// targetsOf returns the targets of a policy's rules that a scan evaluates, with or without mutation
+// rules. A policy without kinds, such as one from flags, matches the images of pods.
+func targetsOf(p *policy.Policy, mutations bool) []policy.Target {
 	var targets []policy.Target
 	for _, r := range p.Rules {
 		if policy.OnlyDocuments(r) {
@@ -35,16 +35,21 @@ func targetsOf(p *policy.Policy) []policy.Target {
 			targets = append(targets, v.Targets()...)
 		}
 	}
+	for _, m := range p.Mutations {
+		if mutations {
+			targets = append(targets, m.Targets()...)
+		}
+	}
 	return slices.DeleteFunc(targets, func(t policy.Target) bool { return !mayMean(t) })
 }
 
 // kindsOf returns the kinds that policies match, in the order of evaluation: pods first, and the
 // same objects never in two versions unless policies name both. For an Override, which matches
 // images in any workload, they are the pods.
-func kindsOf(set *set.Set, served []Kind) []Kind {
+func kindsOf(set *set.Set, served []Kind, mutations bool) []Kind {
 	var targets []policy.Target
 	for _, p := range set.Policies() {
-		targets = append(targets, targetsOf(p)...)
+		targets = append(targets, targetsOf(p, mutations)...)
 	}
 	if len(set.Overrides()) > 0 {
 		targets = append(targets, pods())

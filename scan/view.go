@@ -63,7 +63,7 @@ func (v *View) policies(whole *set.Set) (*set.Set, []LeftOut, error) {
 
 // Scanned returns the set of the policies that a scan evaluates, with the exceptions that hold
 // for scans and the overrides of the whole, and the policies that it leaves out. Policies that
-// only mutate or generate objects are in neither.
+// only generate objects are in neither, and of those that only mutate, none is left out.
 func Scanned(whole *set.Set) (*set.Set, []LeftOut, error) {
 	var (
 		asked []*policy.Policy
@@ -71,7 +71,7 @@ func Scanned(whole *set.Set) (*set.Set, []LeftOut, error) {
 	)
 	for _, p := range whole.Policies() {
 		switch {
-		case len(p.Rules)+len(p.Validations) == 0 && p.Broken == nil:
+		case len(p.Rules)+len(p.Validations) == 0 && (len(p.Mutations) == 0 || p.Unscanned != "") && p.Broken == nil:
 		case p.Unscanned != "":
 			left = append(left, LeftOut{Policy: p, Why: p.Unscanned})
 		default:

@@ -109,7 +109,7 @@ func (c Config) scanning(from Source) (made scanning, err error) {
 	options := scan.Options{
 		Cluster: from.Lister, Decider: from.Decider, State: c.View, Namespaces: c.Namespaces,
 		Observer: &scanLog{log: c.Log, metrics: c.Metrics, leftOut: c.View.LeftOut}, Sinks: sinks, Keeper: keeper,
-		Passes: c.Sinks.passReceivers(c.Excluded, c.Log), Excluded: c.Excluded, Busy: c.Busy,
+		Passes: c.Sinks.passReceivers(c.Excluded, c.Log), Excluded: c.Excluded, Busy: c.Busy, Mutations: keeper != nil,
 	}
 	if c.Follow {
 		made.follower, err = changes.New(changes.Options{Cluster: from.Lister, Observer: followLog{log: c.Log, metrics: c.Metrics}, Excluded: c.Excluded})

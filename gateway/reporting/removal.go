@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Removal removes the results of deleted policies from reports, on the leader.
+// Removal removes the results of deleted policies, and of those whose reports were disabled, on the leader.
 type Removal struct {
 	Reports *publish.Publisher
 	Stores  []*reports.Store
@@ -57,7 +57,7 @@ func (r Removal) Run(ctx context.Context) {
 // policiesPause is the delay between the deletion of a policy and the search of reports.
 const policiesPause = 10 * time.Second
 
-// reported are the existing policies and overrides; nil until they are loaded.
+// reported are the existing policies with reports, and the overrides; nil until they are loaded.
 func (r Removal) reported() []result.Policy {
 	set := r.Active()
 	if set == nil {
@@ -65,7 +65,9 @@ func (r Removal) reported() []result.Policy {
 	}
 	there := []result.Policy{}
 	for _, p := range set.Policies() {
-		there = append(there, result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name})
+		if !p.Unreported {
+			there = append(there, result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name})
+		}
 	}
 	for _, o := range set.Overrides() {
 		there = append(there, result.Policy{Kind: result.OverrideKind, Name: o.Name})

@@ -2,8 +2,11 @@ package reporting
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -16,11 +19,14 @@ type Sinks struct {
 	// Last receives only the final decision: an object that the mutating endpoint admits comes to
 	// the validating one, and a denied one never does.
 	Last []report.Sink
+	// Mutated receives the results of mutation rules alone, which only the mutating endpoint has, for
+	// objects that were there before: others have no UID yet.
+	Mutated []report.Sink
 }
 
 // pass passes the decision of a webhook endpoint to the sinks.
 func (r Recorder) pass(review admission.Review) {
-	if len(r.Sinks.Every)+len(r.Sinks.Last) == 0 || review.Endpoint == admission.Policies || review.Cause == admission.NotAsked {
+	if len(r.Sinks.Every)+len(r.Sinks.Last)+len(r.Sinks.Mutated) == 0 || review.Endpoint == admission.Policies || review.Cause == admission.NotAsked {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
@@ -39,9 +45,22 @@ func (r Recorder) pass(review admission.Review) {
 		sink.Take(d)
 	}
 	if reportedAgain(review) {
+		r.passMutations(d)
 		return
 	}
 	for _, sink := range r.Sinks.Last {
+		sink.Take(d)
+	}
+}
+
+// passMutations passes the results of mutation rules on.
+func (r Recorder) passMutations(d report.Decided) {
+	rules := slices.DeleteFunc(slices.Clone(d.Outcome.Rules), func(rule policy.RuleResult) bool { return rule.Kind != policy.MutateRule })
+	if d.Occasion.Operation != "UPDATE" || len(rules) == 0 {
+		return
+	}
+	d.Outcome = gate.Outcome{Subject: d.Outcome.Subject, Result: d.Outcome.Result, Rules: rules}
+	for _, sink := range r.Sinks.Mutated {
 		sink.Take(d)
 	}
 }

@@ -11,9 +11,7 @@ import (
 
 // Mutate evaluates the mutations for a subject, in the order of policies and rules. Each mutation
 // reads the object as the previous ones left it. It returns the changed object, nil if nothing
-// changed, and the result of each rule that matches the object.
-//
-// A rule that could not be evaluated changes nothing.
+// changed, and the result of each rule that matches the object. A rule that could not be evaluated changes nothing.
 func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*policy.Subject) policy.Finder) (map[string]any, []policy.RuleResult) {
 	if len(s.mutations.all) == 0 {
 		return nil, nil
@@ -30,14 +28,14 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 		if first.done(&result) {
 			continue
 		}
-		e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now)
+		by, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now)
 		mutated := m.rule.Mutate(ctx, policy.Case{Subject: &now, Find: find(&now)})
 		if !record(&result, mutated.Result, mutated.Reasons) {
 			continue
 		}
 		switch {
-		case e != nil:
-			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		case len(by) > 0:
+			exempt(&result, by)
 		case result.Ruling.Result == policy.Pass && mutated.Object != nil:
 			changed = mutated.Object
 			now.Object = policy.ContentOf(changed)
@@ -66,8 +64,8 @@ func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy
 	for n, i := range rules {
 		v := &s.validations.all[i]
 		result := policy.RuleResult{Policy: v.policy, Rule: v.rule.Name(), Kind: policy.ValidateRule}
-		e, exempt := s.exceptedObject(ctx, v.policy, result.Rule, subject)
-		validated := v.rule.Validate(ctx, policy.Case{Subject: subject, Find: find, Exempt: exempt})
+		by, easing := s.exceptedObject(ctx, v.policy, result.Rule, subject)
+		validated := v.rule.Validate(ctx, policy.Case{Subject: subject, Find: find, Exempt: exemptions(easing)})
 		if !record(&result, validated.Result, validated.Reasons) {
 			continue
 		}
@@ -75,9 +73,10 @@ func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy
 		if first.done(&result) {
 			continue
 		}
-		if e != nil {
-			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		if validated.Exempted {
+			by = easing
 		}
+		exempt(&result, by)
 		if !validated.Doubtful {
 			first.applied(&result)
 		}
@@ -106,7 +105,7 @@ func record(r *policy.RuleResult, result policy.Result, reasons []policy.Reason)
 	case policy.Skipped:
 		r.Skip = "the rule's conditions leave it alone"
 		if len(reasons) > 0 {
-			r.Skip = reasons[0].Message
+			r.Skip, r.Unchanged = reasons[0].Message, reasons[0].Code == policy.Unchanged
 		}
 	default:
 		r.Ruling = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{
@@ -143,22 +142,40 @@ func (f *firstOnly) applied(r *policy.RuleResult) {
 	}
 }
 
-// exceptedObject returns the exception that exempts an object, or the Pod Security controls that
-// exceptions exclude for it. An exception for some images does not exempt the whole object.
-func (s *Set) exceptedObject(ctx context.Context, p *policy.Policy, rule string, subject *policy.Subject) (*policy.Exception, []policy.PodSecurityExemption) {
+// exceptedObject returns the exception that exempts an object, or those that exclude Pod Security
+// controls for it. An exception for some images does not exempt the whole object.
+func (s *Set) exceptedObject(ctx context.Context, p *policy.Policy, rule string, subject *policy.Subject) (by, easing []*policy.Exception) {
 	if len(s.exceptions) == 0 {
 		return nil, nil
 	}
-	var exempt []policy.PodSecurityExemption
 	for _, e := range s.speaking(ctx, p, rule, subject) {
 		switch {
 		case len(e.PodSecurity) > 0:
-			exempt = append(exempt, e.PodSecurity...)
+			easing = append(easing, e)
 		case len(e.Images) == 0:
-			return e, nil
+			return []*policy.Exception{e}, nil
 		}
 	}
-	return nil, exempt
+	return nil, easing
+}
+
+// exemptions returns what exceptions exclude of a rule.
+func exemptions(easing []*policy.Exception) (list []policy.PodSecurityExemption) {
+	for _, e := range easing {
+		list = append(list, e.PodSecurity...)
+	}
+	return list
+}
+
+// exempt records that exceptions, if there are any, exempt the object together.
+func exempt(r *policy.RuleResult, by []*policy.Exception) {
+	if len(by) == 0 {
+		return
+	}
+	r.Skip, r.Exception, r.Others, r.Ruling = skipReason(by[0]), by[0], by[1:], policy.Ruling{}
+	for _, e := range r.Others {
+		r.Skip += "; " + skipReason(e)
+	}
 }
 
 // targeted is the element of an objectIndex.

@@ -3,6 +3,7 @@ package set_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -233,6 +234,51 @@ func TestExceptedObject(t *testing.T) {
 		}
 		if asked != 1 {
 			t.Errorf("%s: asked %d times; whether an exception was needed is known by the rule alone", row.reason, asked)
+		}
+	}
+}
+
+// TestExemptedControls: a rule that holds only without the controls that exceptions exclude is
+// skipped, and the result names all of these exceptions. A rule that holds with them passes.
+func TestExemptedControls(t *testing.T) {
+	excluding := func(name string) *policy.Exception {
+		return &policy.Exception{
+			Namespace: "shop", Name: name, Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{"a"}}},
+			PodSecurity: []policy.PodSecurityExemption{{Control: "Capabilities"}},
+		}
+	}
+	exempted := policy.Validated{Result: policy.Pass, Exempted: true}
+	for _, row := range []struct {
+		reason     string
+		exceptions []*policy.Exception
+		says       policy.Validated
+		want       string // the named exceptions
+	}{
+		{"an exception excludes what fails", []*policy.Exception{excluding("x")}, exempted, "shop/x"},
+		{"two of them together", []*policy.Exception{excluding("x"), excluding("y")}, exempted, "shop/x shop/y"},
+		{"nothing fails", []*policy.Exception{excluding("x")}, policy.Validated{Result: policy.Pass}, ""},
+		{"the rest fails", []*policy.Exception{excluding("x")}, violated("no"), ""},
+		{"there is none", nil, policy.Validated{Result: policy.Pass}, ""},
+	} {
+		set, err := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: row.says}}}}).With(row.exceptions...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := set.Validate(t.Context(), configMap("shop", nil), none)
+		if len(results) != 1 {
+			t.Fatalf("%s: %+v", row.reason, results)
+		}
+		var named []string
+		for _, e := range append([]*policy.Exception{results[0].Exception}, results[0].Others...) {
+			if e != nil {
+				named = append(named, e.ID())
+				if !strings.Contains(results[0].Skip, e.ID()) {
+					t.Errorf("%s: skipped because of %q, want the name %s", row.reason, results[0].Skip, e.ID())
+				}
+			}
+		}
+		if strings.Join(named, " ") != row.want || (results[0].Skip != "") != (row.want != "") || results[0].Ruling.Passes() != (row.says.Result == policy.Pass) {
+			t.Errorf("%s: exceptions %q, want %q, %+v", row.reason, named, row.want, results[0])
 		}
 	}
 }

@@ -36,8 +36,8 @@ func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy
 		if !record(&result.RuleResult, generated.Result, generated.Reasons) {
 			continue
 		}
-		if e, _ := s.exceptedObject(ctx, g.policy, result.Rule, subject); e != nil {
-			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		if by, _ := s.exceptedObject(ctx, g.policy, result.Rule, subject); len(by) > 0 {
+			exempt(&result.RuleResult, by)
 		} else if result.Ruling.Result == policy.Pass {
 			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
 		}
@@ -84,8 +84,8 @@ func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find pol
 		if !record(&result.RuleResult, selected.Result, selected.Reasons) {
 			continue
 		}
-		if e, _ := s.exceptedObject(ctx, a.policy, result.Rule, subject); e != nil {
-			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		if by, _ := s.exceptedObject(ctx, a.policy, result.Rule, subject); len(by) > 0 {
+			exempt(&result.RuleResult, by)
 		} else if result.Ruling.Result == policy.Pass {
 			result.Selections, result.Alter = selected.Selections, selected.Alter
 		}

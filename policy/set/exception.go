@@ -110,9 +110,6 @@ func isOfKind(r policy.ExceptedRule, kind string) bool {
 	return r.Kind == kind
 }
 
-// lists reports whether the exception lists an image by name.
-func lists(e *policy.Exception, ref image.Ref) bool { return reference.Exempts(e.Images, ref) }
-
 // skipReason names the exception for messages.
 func skipReason(e *policy.Exception) string {
 	text := "the policy exception " + e.ID() + " leaves it alone"
@@ -170,7 +167,7 @@ func covering(speaking []*policy.Exception, images []policy.Image) map[called]*p
 			break
 		}
 		for _, i := range images {
-			if len(e.Images) > 0 && !lists(e, i.Ref) {
+			if len(e.Images) > 0 && !reference.Exempts(e.Images, i.Ref) {
 				continue
 			}
 			cover(calledOf(i), e)

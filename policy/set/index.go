@@ -166,8 +166,8 @@ func (x *index) candidates(subject *policy.Subject, standard func() ([]policy.Im
 	}
 	texts, unknown := textsOf(standard)
 	var found []int
-	for _, namespace := range distinct("", subject.Home()) {
-		for _, kind := range distinct("", subject.Kind) {
+	for _, namespace := range slices.Compact([]string{"", subject.Home()}) {
+		for _, kind := range slices.Compact([]string{"", subject.Kind}) {
 			if s := x.shards[shardKey{namespace: namespace, kind: kind}]; s != nil {
 				found = s.find(found, texts, unknown)
 			}
@@ -183,20 +183,7 @@ func (x *index) candidates(subject *policy.Subject, standard func() ([]policy.Im
 }
 
 func (x *index) inNamespace(namespace string) []ruleIn {
-	members := make([]ruleIn, 0, len(x.members))
-	for _, m := range x.members {
-		if m.policy.Namespace == "" || m.policy.Namespace == namespace {
-			members = append(members, m)
-		}
-	}
-	return members
-}
-
-func distinct(a, b string) []string {
-	if a == b {
-		return []string{a}
-	}
-	return []string{a, b}
+	return slices.DeleteFunc(slices.Clone(x.members), func(m ruleIn) bool { return m.policy.Namespace != "" && m.policy.Namespace != namespace })
 }
 
 // textsOf returns the names of the images, each once. unknown means that they cannot be read.

@@ -70,6 +70,7 @@ func TestDecisionsWithoutReport(t *testing.T) {
 		{"a part of it that changes it", func(_ *report.Decided, s *policy.Subject) { s.Subresource = "ephemeralcontainers" }, 1},
 		{"a report itself", func(_ *report.Decided, s *policy.Subject) { s.Group, s.Kind = "wgpolicyk8s.io", "PolicyReport" }, 0},
 		{"an event", func(_ *report.Decided, s *policy.Subject) { s.Kind = "Event" }, 0},
+		{"the policy's author disabled them", func(d *report.Decided, _ *policy.Subject) { d.Outcome.Rules[0].Policy.Unreported = true }, 0},
 		{"it has no UID, by which its report would go with it", func(_ *report.Decided, s *policy.Subject) {
 			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "pod-1", "namespace": "shop"}})
 		}, 0},

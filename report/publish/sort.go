@@ -100,7 +100,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 	for _, r := range result.Of(d) {
 		// An update may be exempt because it does not worsen the object. The object's earlier
 		// violations persist, and the scan detects when they end.
-		if d.Outcome.Subject.Operation == "UPDATE" && r.Status == result.Skip && r.Exception == "" {
+		if r.Policy.Unreported || d.Outcome.Subject.Operation == "UPDATE" && r.Status == result.Skip && r.Exception == "" {
 			continue
 		}
 		r.Resource = of

@@ -11,19 +11,19 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Of returns the results of a decision. Rules on the object come first, one result each, in the
-// order of policies. Rules on images follow, one result for each matching image, in the order of
-// images. Of the entries of one rule for an image, the worst is used. Rules without a result for
-// the object are left out. An image that an override allows has an exception from the rules that
-// fail it, and an image that one denies has a result of the override.
+// Of returns the results of a decision. Rules on images come first, one result for each matching
+// image, in the order of images. Rules on the object follow, one result each, in the order of
+// policies. Of the entries of one rule for an image, the worst is used, with the messages of all that are
+// as bad. Rules without a result for the object are left out. An image that an override allows has
+// an exception from the rules that fail it, and an image that one denies has a result of the override.
 func Of(d report.Decided) []Result {
 	var results []Result
 	for i := range d.Outcome.Verdicts {
-		results = append(results, ofVerdict(&d.Outcome.Verdicts[i])...)
+		results = append(results, ofVerdict(&d.Outcome.Verdicts[i], d.Outcome.AuditAnnotations)...)
 	}
 	for i := range d.Outcome.Rules {
 		if rule := &d.Outcome.Rules[i]; rule.Policy != nil && speaks(rule) {
-			results = append(results, ofRule(rule))
+			results = append(results, ofRule(rule, d.Occasion.Process))
 		}
 	}
 	resource, process := d.Resource(), d.Occasion.Process
@@ -41,13 +41,17 @@ func speaks(r *policy.RuleResult) bool {
 	return r.Err != nil || r.OfObject() || r.Exception != nil
 }
 
-func ofRule(r *policy.RuleResult) Result {
+// ofRule is the result of a rule. A scan applies no mutation: one that would change nothing is in effect.
+func ofRule(r *policy.RuleResult, by report.Process) Result {
 	made := newResult(r.Policy, r.Rule)
-	made.Properties, made.Enforced = r.Properties, !r.Action.Admits()
-	made.except(r.Exception)
+	made.Enforced = !r.Action.Admits()
+	made.describe(r.Properties, r.AuditAnnotations)
+	made.except(append([]*policy.Exception{r.Exception}, r.Others...)...)
 	switch {
 	case r.Err != nil:
 		made.Status, made.Code, made.Message = Error, policy.PolicyError, r.Err.Error()
+	case r.Kind == policy.MutateRule && (r.Skip == "" || r.Unchanged && by == report.ProcessScan) && r.Ruling.Passes():
+		made.Status, made.Message = Pass, mutated(r.Changed, by)
 	case r.Skip != "":
 		made.Status, made.Message = Skip, r.Skip
 	default:
@@ -57,7 +61,18 @@ func ofRule(r *policy.RuleResult) Result {
 	return made
 }
 
-func ofVerdict(v *gate.Verdict) []Result {
+func mutated(changed bool, by report.Process) string {
+	switch {
+	case !changed:
+		return "the object is as the rule makes it"
+	case by == report.ProcessScan:
+		return "the rule would change the object, which was there before the rule or was changed since"
+	}
+	return "the rule changed the object"
+}
+
+// ofVerdict has the audit annotations of all policies, by the policy's ID and the key.
+func ofVerdict(v *gate.Verdict, annotations map[string]string) []Result {
 	var results []Result
 	for i := range v.Decisions {
 		decision := &v.Decisions[i]
@@ -68,6 +83,7 @@ func ofVerdict(v *gate.Verdict) []Result {
 		if len(decision.Facts) > 0 {
 			made.Image.Signer, made.Image.Evidence = proofOf(decision.Facts[0])
 		}
+		made.describe(decision.Check.Properties, annotationsOf(decision.Check, annotations))
 		made.except(decision.Check.Exception)
 		made.explain(decision.Reasons)
 		key := made.Key()
@@ -77,23 +93,49 @@ func ofVerdict(v *gate.Verdict) []Result {
 			results = append(results, made)
 		case rank(made.Status) > rank(results[same].Status):
 			results[same] = made
+		case made.Status == results[same].Status && made.Status != Pass && made.Status != Skip && !strings.Contains(results[same].Message, made.Message):
+			results[same].Message += "; " + made.Message
 		}
 	}
 	return overrule(results, v)
 }
 
-// except records the exception, which may be nil, with its properties. A property of the
-// rule overrides one of the exception with the same name.
-func (r *Result) except(e *policy.Exception) {
-	if e == nil {
-		return
+// annotationsOf returns the audit annotations of the check's policy. Only a judge makes some of an image.
+func annotationsOf(c *policy.Check, all map[string]string) map[string]string {
+	if c.Judge == nil || c.Policy == nil {
+		return nil
 	}
-	r.Exception = e.ID()
-	if len(e.Properties) > 0 {
-		words := maps.Clone(e.Properties)
-		maps.Copy(words, r.Properties)
-		r.Properties = words
+	own := map[string]string{}
+	for path, value := range all {
+		if key, is := strings.CutPrefix(path, c.Policy.ID()+"/"); is {
+			own[key] = value
+		}
 	}
+	return own
+}
+
+// describe adds properties that are not there yet.
+func (r *Result) describe(properties ...map[string]string) {
+	for _, of := range properties {
+		if len(of) > 0 {
+			words := maps.Clone(of)
+			maps.Copy(words, r.Properties)
+			r.Properties = words
+		}
+	}
+}
+
+// except records the exceptions that exempt the object, of which some may be nil, with their
+// properties. A property of the rule overrides one of an exception with the same name.
+func (r *Result) except(by ...*policy.Exception) {
+	var names []string
+	for _, e := range by {
+		if e != nil {
+			names = append(names, e.ID())
+			r.describe(e.Properties)
+		}
+	}
+	r.Exception = strings.Join(names, ",")
 }
 
 // overrule applies an override to an image's results: an Allow is an exception from failures, and
@@ -129,7 +171,7 @@ func newResult(p *policy.Policy, rule string) Result {
 	return Result{
 		Policy: Policy{
 			Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Title: p.Title, Category: p.Category,
-			Severity: p.Severity, Hash: p.Hash, Unscored: p.Unscored,
+			Severity: p.Severity, Hash: p.Hash, Unscored: p.Unscored, Unreported: p.Unreported,
 		},
 		Rule: rule,
 	}

@@ -1,6 +1,7 @@
 package result_test
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -64,6 +65,87 @@ func TestPropertiesOfExceptions(t *testing.T) {
 		t.Error("the properties of the exception or the rule were changed")
 	}
 }
+
+// TestOfMutations: a mutation rule passes where it is in effect. To a scan, which changes nothing, it is
+// where nothing is left to change.
+func TestOfMutations(t *testing.T) {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}
+	for _, row := range []struct {
+		reason  string
+		rule    policy.RuleResult
+		process report.Process
+		want    result.Status
+		message string
+	}{
+		{"it changed the object", policy.RuleResult{Changed: true}, report.ProcessAdmission, result.Pass, "the rule changed the object"},
+		{"it passed without a change", policy.RuleResult{}, report.ProcessAdmission, result.Pass, "the object is as the rule makes it"},
+		{"no patch applied", policy.RuleResult{Skip: "no patches applied", Unchanged: true}, report.ProcessAdmission, result.Skip, "no patches applied"},
+		{"no patch is left to apply, in a scan", policy.RuleResult{Skip: "no patches applied", Unchanged: true}, report.ProcessScan, result.Pass, "the object is as the rule makes it"},
+		{"it would change the object, in a scan", policy.RuleResult{Changed: true}, report.ProcessScan, result.Pass, "the rule would change the object, which was there before the rule or was changed since"},
+		{"its conditions leave the object alone, in a scan", policy.RuleResult{Skip: "preconditions"}, report.ProcessScan, result.Skip, "preconditions"},
+		{"it could not be evaluated", policy.RuleResult{Ruling: policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no"}}}}, report.ProcessAdmission, result.Error, "no"},
+	} {
+		row.rule.Policy, row.rule.Kind = p, policy.MutateRule
+		got := result.Of(report.Decided{Occasion: report.Occasion{Process: row.process}, Outcome: gate.Outcome{Rules: []policy.RuleResult{row.rule}}})
+		if len(got) != 1 || got[0].Status != row.want || got[0].Message != row.message {
+			t.Errorf("%s: %+v, want %s", row.reason, got, row.want)
+		}
+	}
+}
+
+// TestSeveralExceptions: all exceptions that exempt an object together are named.
+func TestSeveralExceptions(t *testing.T) {
+	a, b := &policy.Exception{Namespace: "n", Name: "a", Properties: map[string]string{"ticket": "7"}}, &policy.Exception{Namespace: "n", Name: "b", Properties: map[string]string{"ticket": "8"}}
+	for _, row := range []struct {
+		reason string
+		first  *policy.Exception
+		others []*policy.Exception
+		want   string
+	}{
+		{"none", nil, nil, ""},
+		{"one", a, nil, "n/a"},
+		{"two", a, []*policy.Exception{b}, "n/a,n/b"},
+	} {
+		rule := policy.RuleResult{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "p"}, Kind: policy.ValidateRule, Skip: "excepted", Exception: row.first, Others: row.others}
+		got := result.Of(report.Decided{Outcome: gate.Outcome{Rules: []policy.RuleResult{rule}}})
+		if len(got) != 1 || got[0].Exception != row.want || row.want != "" && got[0].Properties["ticket"] != "7" {
+			t.Errorf("%s: %+v", row.reason, got)
+		}
+	}
+}
+
+// TestWordsOfAuthors: audit annotations and properties of a rule are properties of its results, about
+// objects and images, and those of another policy are not.
+func TestWordsOfAuthors(t *testing.T) {
+	of := func(name string) *policy.Policy { return &policy.Policy{Kind: "ImageValidatingPolicy", Name: name} }
+	judged := func(p *policy.Policy, judge policy.Judge) policy.Decision {
+		return policy.Decision{Check: &policy.Check{Policy: p, Rule: p.Name, Judge: judge, Properties: map[string]string{"team": "ours"}}, Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.Verified}}}
+	}
+	annotated := map[string]string{"ImageValidatingPolicy/one/build": "7", "ImageValidatingPolicy/one/team": "theirs", "ImageValidatingPolicy/oneself/none": "x"}
+	rule := policy.RuleResult{
+		Policy: of("one"), Kind: policy.ValidateRule, AuditAnnotations: map[string]string{"build": "7", "team": "theirs"}, Properties: map[string]string{"team": "ours"},
+	}
+	for _, row := range []struct {
+		reason  string
+		outcome gate.Outcome
+		want    map[string]string
+	}{
+		{"a rule about objects", gate.Outcome{Rules: []policy.RuleResult{rule}}, map[string]string{"build": "7", "team": "ours"}},
+		{"a rule about images", gate.Outcome{AuditAnnotations: annotated, Verdicts: []gate.Verdict{{Decisions: []policy.Decision{judged(of("one"), silent{})}}}}, map[string]string{"build": "7", "team": "ours"}},
+		{"of another policy", gate.Outcome{AuditAnnotations: annotated, Verdicts: []gate.Verdict{{Decisions: []policy.Decision{judged(of("two"), silent{})}}}}, map[string]string{"team": "ours"}},
+		{"a check without a judge has none of its own", gate.Outcome{AuditAnnotations: annotated, Verdicts: []gate.Verdict{{Decisions: []policy.Decision{judged(of("one"), nil)}}}}, map[string]string{"team": "ours"}},
+	} {
+		got := result.Of(report.Decided{Outcome: row.outcome})
+		if len(got) != 1 || !maps.Equal(got[0].Properties, row.want) {
+			t.Errorf("%s: %+v, want %v", row.reason, got, row.want)
+		}
+	}
+}
+
+// silent is a judge without decisions.
+type silent struct{}
+
+func (silent) Judge(context.Context, []policy.Given) policy.Judgement { return policy.Judgement{} }
 
 const signed = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: signed, annotations: {policies.kyverno.io/category: Supply Chain, policies.kyverno.io/severity: high}}, spec: {
   validationFailureAction: ACTION, webhookTimeoutSeconds: 30, rules: [{name: by-us, match: {any: [{resources: {kinds: [Pod]}}]}, verifyImages: [
@@ -211,5 +293,29 @@ func TestAllReasonsAreReported(t *testing.T) {
 	got := result.Of(report.Decided{Outcome: gate.Outcome{Verdicts: []gate.Verdict{{Decisions: []policy.Decision{decision}}}}})
 	if len(got) != 1 || got[0].Code != policy.Unsigned || got[0].Message != "no signature found; ask the build team for a signature" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestOneLineForEachImage: entries of a rule that are equally bad for an image are one result with
+// the messages of all; better entries add nothing.
+func TestOneLineForEachImage(t *testing.T) {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
+	entry := func(is policy.Result, message string) policy.Decision {
+		return policy.Decision{Check: &policy.Check{Policy: p, Rule: "r"}, Result: is, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: message}}}
+	}
+	for _, row := range []struct {
+		reason  string
+		entries []policy.Decision
+		want    string
+	}{
+		{"two fail", []policy.Decision{entry(policy.Fail, "not by us"), entry(policy.Fail, "not by them")}, "not by us; not by them"},
+		{"for one reason", []policy.Decision{entry(policy.Fail, "not by us"), entry(policy.Fail, "not by us")}, "not by us"},
+		{"one fails", []policy.Decision{entry(policy.Pass, "by us"), entry(policy.Fail, "not by them"), entry(policy.Skipped, "exempt")}, "not by them"},
+		{"two pass", []policy.Decision{entry(policy.Pass, "by us"), entry(policy.Pass, "by them")}, "by us"},
+	} {
+		got := result.Of(report.Decided{Outcome: gate.Outcome{Verdicts: []gate.Verdict{{Decisions: row.entries}}}})
+		if len(got) != 1 || got[0].Message != row.want {
+			t.Errorf("%s: %+v, want %q", row.reason, got, row.want)
+		}
 	}
 }

@@ -50,8 +50,8 @@ type Result struct {
 	// Code is the code of the reason; empty where there is none.
 	Code    policy.Code
 	Message string
-	// Exception is the exception that exempts the object, as namespace/name; empty where there is
-	// none.
+	// Exception is the exception that exempts the object, as namespace/name, with commas between
+	// several; empty where there is none.
 	Exception string
 	Time      time.Time
 	Process   report.Process
@@ -67,6 +67,8 @@ type Policy struct {
 	Hash string
 	// Unscored: its author excludes failures from the score.
 	Unscored bool
+	// Unreported: its author disables its results in reports of the cluster.
+	Unreported bool
 }
 
 // String returns the name in the form of reports: namespace/name, or the name alone.

@@ -168,7 +168,7 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 			Title:    meta.Annotations["policies.kyverno.io/title"],
 			Category: meta.Annotations["policies.kyverno.io/category"],
 			Severity: meta.Annotations["policies.kyverno.io/severity"],
-			Unscored: meta.Annotations["policies.kyverno.io/scored"] == "false",
+			Unscored: meta.Annotations["policies.kyverno.io/scored"] == "false", Unreported: document.IsUnreported(meta.Labels),
 		},
 	}}
 	if meta.Created != nil {

@@ -26,6 +26,7 @@ type metadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	Annotations map[string]string `json:"annotations"`
+	Labels      map[string]any    `json:"labels"`
 	// Created is null in a document that is no cluster's yet.
 	Created *time.Time `json:"creationTimestamp"`
 }

@@ -725,3 +725,26 @@ func TestUpdatesThatSelect(t *testing.T) {
 		}
 	}
 }
+
+// TestReportProperties: the author's words for reports are those of each check, with their variables
+// resolved, and the label for reports counts with any value.
+func TestReportProperties(t *testing.T) {
+	p := compile(t, nil, "    verifyImages:", "    reportProperties: {team: a, object: '{{request.object.metadata.name}}', none: '{{request.object.spec.nowhere}}'}\n    verifyImages:")
+	plan, err := ruleOf(t, p, "signed").Plan(t.Context(), pod("shop"), []policy.Image{container("nginx")})
+	if err != nil || len(plan.Checks) != 1 {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	if got := plan.Checks[0].Properties; len(got) != 3 || got["team"] != "a" || got["object"] != "web" || got["none"] != "{{request.object.spec.nowhere}}" {
+		t.Errorf("properties %v", got)
+	}
+	if p.Unreported {
+		t.Error("reports are disabled without the label")
+	}
+	if p := compile(t, nil, "  name: minimal", "  name: minimal\n  labels: {reports.kyverno.io/disabled: \"\"}"); !p.Unreported {
+		t.Error("reports are not disabled with the label")
+	}
+	broken := strings.Replace(minimal, "    verifyImages:", "    reportProperties: {team: '{{ request.object( }}'}\n    verifyImages:", 1)
+	if _, err := newCompiler(t, nil).Compile([]byte(broken), "test.yaml"); err == nil || !strings.Contains(err.Error(), "reportProperties.team") {
+		t.Errorf("a variable that cannot be read: %v", err)
+	}
+}

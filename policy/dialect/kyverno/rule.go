@@ -29,7 +29,7 @@ type compiledRule struct {
 	template      rulecontext.PodTemplate // of a generated rule
 	extractors    map[string][]policy.Extractor
 	preconditions *condition.Conditions
-	values        rulecontext.Entries
+	values        rule.Data
 	entries       []*verifyimages.Entry
 	actions       action.Actions
 	// asks means that some part of the rule is evaluated on the context.
@@ -66,10 +66,12 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	}
 	r.extractors, err = rule.CompileExtractors(p.options.Engine, doc.ImageExtractors, r.selection.Match, path+".imageExtractors")
 	errs = append(errs, err)
+	r.values.Properties, err = rule.CompileProperties(p.options.Engine, doc.ReportProperties, path+".reportProperties")
+	errs = append(errs, err)
 	context := p.contextOptions().Reading(doc.Context)
 	r.preconditions, err = condition.Compile(context.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"))
-	r.values, err = rulecontext.Compile(context, doc.Context, path+".context")
+	r.values.Entries, err = rulecontext.Compile(context, doc.Context, path+".context")
 	errs = append(errs, err, rulecontext.CheckConditions(doc.Preconditions, path+".preconditions", r.values.Names()))
 	r.hasPreconditions = doc.Preconditions != nil
 	r.asks = r.hasPreconditions
@@ -148,8 +150,9 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 		}
 		plan.Checks = append(plan.Checks, checks...)
 	}
+	properties := r.values.Properties.Found(data)
 	for i := range plan.Checks {
-		plan.Checks[i].Unsure = unsure
+		plan.Checks[i].Unsure, plan.Checks[i].Properties = unsure, properties
 	}
 	return plan, nil
 }

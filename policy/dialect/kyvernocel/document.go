@@ -43,6 +43,7 @@ type Metadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	Annotations map[string]string `json:"annotations"`
+	Labels      map[string]any    `json:"labels"`
 }
 
 // ReadMetadata requires a name.
@@ -106,7 +107,7 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 			Title:    meta.Annotations[titleAnnotation],
 			Category: meta.Annotations[categoryAnnotation],
 			Severity: meta.Annotations[severityAnnotation],
-			Unscored: meta.Annotations[scoredAnnotation] == "false",
+			Unscored: meta.Annotations[scoredAnnotation] == "false", Unreported: document.IsUnreported(meta.Labels),
 		},
 	}, nil
 }

@@ -592,6 +592,8 @@ func TestNewPolicy(t *testing.T) {
 		{"which is no time", version, kind, "{name: a, annotations: {'" + policy.StaleAnnotation + "': ever}}", "", "metadata.annotations[" + policy.StaleAnnotation + "]"},
 		{"no score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'false'}}", "", "ValidatingPolicy/a false true false"},
 		{"a score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'true'}}", "", "ValidatingPolicy/a false false false"},
+		{"the label that disables reports", version, kind, "{name: a, labels: {reports.kyverno.io/disabled: ''}}", "", "ValidatingPolicy/a false false false true"},
+		{"another label", version, kind, "{name: a, labels: {reports.kyverno.io/enabled: 1}}", "", "ValidatingPolicy/a false false false false"},
 		{"the words of an expression are no expression", version, kind, "{name: a}", "request.userInfo", "ValidatingPolicy/a false false false"},
 	} {
 		metadata, err := yaml.YAMLToJSON([]byte(c.metadata))
@@ -602,7 +604,7 @@ func TestNewPolicy(t *testing.T) {
 		var got string
 		p, err := head.NewPolicy([]byte(c.data), kind, "a.yaml")
 		if err == nil {
-			got = fmt.Sprint(p.ID(), p.StaleIfError != nil, p.Unscored, p.Unscanned != "")
+			got = fmt.Sprint(p.ID(), p.StaleIfError != nil, p.Unscored, p.Unscanned != "", p.Unreported)
 			got = strings.Replace(got, p.ID(), p.ID()+" ", 1)
 		}
 		got = outcome(got, err)

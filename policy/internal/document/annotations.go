@@ -39,3 +39,9 @@ func UnknownAnnotations(annotations map[string]string, known ...string) error {
 	}
 	return errors.Join(errs...)
 }
+
+// IsUnreported reports whether the labels of a policy disable its reports: Kyverno's label, with any value.
+func IsUnreported(labels map[string]any) bool {
+	_, is := labels["reports.kyverno.io/disabled"]
+	return is
+}

@@ -188,3 +188,20 @@ func TestUnknownAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// TestIsUnreported: the label disables reports with any value, and no other label does.
+func TestIsUnreported(t *testing.T) {
+	for _, row := range []struct {
+		labels map[string]any
+		want   bool
+	}{
+		{nil, false},
+		{map[string]any{"reports.kyverno.io/disabled": "true"}, true},
+		{map[string]any{"reports.kyverno.io/disabled": ""}, true},
+		{map[string]any{"reports.kyverno.io/disable": "true"}, false},
+	} {
+		if got := document.IsUnreported(row.labels); got != row.want {
+			t.Errorf("%v: %t", row.labels, got)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func (r *Records) openReports() error {
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	r.Sinks.Last = append(r.Sinks.Last, r.Reports)
+	r.Sinks.Last, r.Sinks.Mutated = append(r.Sinks.Last, r.Reports), append(r.Sinks.Mutated, r.Reports)
 	r.options.Group.Add("reports", gateway.Loop(r.Reports.Run))
 	r.options.Group.Add(
 		"reports of before",

@@ -102,13 +102,13 @@ func (r *Rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	case err != nil:
 		answer = rule.Undecided(err)
 	case same(object, changed):
-		answer = rule.Skip("no patches applied")
+		answer = &rule.Answer{Result: policy.Skipped, Reasons: []policy.Reason{{Code: policy.Unchanged, Message: "no patches applied"}}}
 	case doubt != nil:
 		answer = rule.Undecided(doubt) // changed in one reading and not in another
 	default:
-		return policy.Mutated{Result: policy.Pass, Object: changed, Properties: r.head.Properties()}
+		return policy.Mutated{Result: policy.Pass, Object: changed, Properties: r.head.Properties().In(data)}
 	}
-	return policy.Mutated{Result: answer.Result, Reasons: answer.Reasons, Properties: r.head.Properties()}
+	return policy.Mutated{Result: answer.Result, Reasons: answer.Reasons, Properties: r.head.Properties().In(data)}
 }
 
 // same reports whether nothing was changed; shared parts are not compared again.

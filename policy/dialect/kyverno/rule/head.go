@@ -69,14 +69,14 @@ type Head struct {
 	plain         bool
 	gate          Gate
 	targets       []policy.Target
-	properties    map[string]string
+	properties    Properties
 	ofUsers       bool // match or exclude select by the requester
 }
 
 // Compile reads the common part of a rule. Path is the rule's, for errors, which are
 // about fields.
 func Compile(options Options, doc Document, path string) (*Head, error) {
-	h := &Head{name: doc.Name, path: path, background: options.Background, plain: options.Plain, gate: options.Gate, properties: doc.ReportProperties}
+	h := &Head{name: doc.Name, path: path, background: options.Background, plain: options.Plain, gate: options.Gate}
 	var err error
 	h.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, options.Context.Namespace)
 	errs := []error{err}
@@ -90,6 +90,8 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, h.selection.Match, path+".imageExtractors")
 	errs = append(errs, err)
 	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions", h.Entries()...)
+	errs = append(errs, err)
+	h.properties, err = CompileProperties(options.Context.Engine, doc.ReportProperties, path+".reportProperties")
 	errs = append(errs, err)
 	if len(options.Kinds) > 0 {
 		h.selection = h.selection.ForKinds(options.Kinds)
@@ -126,9 +128,8 @@ func (h *Head) Targets() []policy.Target { return h.targets }
 // Entries returns the names of the rule's context.
 func (h *Head) Entries() []string { return h.entries.Names() }
 
-// Properties returns the author's words for reports, by key; nil for none. They are
-// not to be changed.
-func (h *Head) Properties() map[string]string { return h.properties }
+// Properties are the author's words for reports.
+func (h *Head) Properties() Properties { return h.properties }
 
 // Answer is the final result of a rule that needs no further evaluation.
 type Answer struct {

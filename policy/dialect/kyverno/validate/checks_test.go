@@ -145,6 +145,33 @@ func TestPropertiesOfEither(t *testing.T) {
 	}
 }
 
+// TestVariablesInProperties: variables in the author's words for reports are resolved, whatever the
+// result is. One that cannot be resolved decides nothing, and its text stays as written.
+func TestVariablesInProperties(t *testing.T) {
+	const properties = "reportProperties: {plain: a, name: 'of {{request.object.metadata.name}}', images: '{{request.object.spec.containers[].image}}', none: '{{request.object.spec.nowhere}}', own: '{{team}}'}, context: [{name: team, variable: {value: blue}}], "
+	for _, c := range []struct {
+		reason, body string
+		want         policy.Result
+	}{
+		{"it passes", "validate: {pattern: {metadata: {name: web}}}", policy.Pass},
+		{"it fails", "validate: {deny: {}}", policy.Fail},
+		{"its preconditions do not hold", "preconditions: {all: [{key: a, operator: Equals, value: b}]}, validate: {deny: {}}", policy.Skipped},
+	} {
+		r, err := compile(t, options(t), properties+c.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ask(t, r, pod(t, "{containers: [{name: a, image: x}, {name: b, image: z}]}"))
+		p := got.Properties
+		if got.Result != c.want || len(p) != 5 || p["plain"] != "a" || p["name"] != "of web" || p["images"] != `["x","z"]` || p["none"] != "{{request.object.spec.nowhere}}" || p["own"] != "blue" {
+			t.Errorf("%s: %q %v", c.reason, got.Result, p)
+		}
+	}
+	if _, err := compile(t, options(t), "reportProperties: {name: '{{ request.object( }}'}, validate: {deny: {}}"); err == nil || !strings.Contains(err.Error(), "reportProperties.name") {
+		t.Errorf("a variable that cannot be read: %v", err)
+	}
+}
+
 func TestWithoutATemplate(t *testing.T) {
 	r, err := compile(t, options(t), "validate: {podSecurity: {level: baseline}}")
 	if err != nil {

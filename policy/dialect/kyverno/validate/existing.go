@@ -30,7 +30,8 @@ func (r *Rule) failedBefore(ctx context.Context, about policy.Case) bool {
 	// A rule may read the operation, so that a failure for one operation proves nothing for the
 	// other.
 	for _, before.Operation = range []string{"CREATE", "UPDATE"} {
-		if r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt}).result != policy.Fail {
+		found, _ := r.ask(ctx, policy.Case{Subject: &before, Find: unknown, Exempt: about.Exempt})
+		if found.result != policy.Fail {
 			return false
 		}
 	}

@@ -35,7 +35,8 @@ func (s *standard) check(q *question, _ variable.Context) outcome {
 	if err != nil {
 		return undecided(s.path, err)
 	}
-	if !result.Met() && len(q.about.Exempt) > 0 {
+	exempted := !result.Met() && len(q.about.Exempt) > 0
+	if exempted {
 		exempt, err := exclusions(q.about.Exempt)
 		if err != nil {
 			return undecided(s.path, err)
@@ -43,7 +44,7 @@ func (s *standard) check(q *question, _ variable.Context) outcome {
 		result = result.Except(exempt)
 	}
 	if result.Met() {
-		return passed()
+		return outcome{result: policy.Pass, exempted: exempted}
 	}
 	found := failed(result.Message(q.rule.Name()))
 	found.properties = result.Properties()

@@ -72,8 +72,8 @@ type question struct {
 type outcome struct {
 	result  policy.Result
 	reasons []policy.Reason
-	// doubtful, annotations and properties are as in policy.Validated.
-	doubtful                bool
+	// doubtful, exempted, annotations and properties are as in policy.Validated.
+	doubtful, exempted      bool
 	annotations, properties map[string]string
 }
 
@@ -198,7 +198,7 @@ func (r *Rule) CanEnforce() bool { return r.actions.CanEnforce() }
 
 // Validate judges the object of a case.
 func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated {
-	found := r.ask(ctx, about)
+	found, data := r.ask(ctx, about)
 	if found.result == "" {
 		return policy.Validated{}
 	}
@@ -214,37 +214,18 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{
-		Result: found.result, Reasons: found.reasons, Doubtful: found.doubtful || found.result == policy.Pass && r.head.AssumesUser(about.Subject), Action: act,
-		AuditAnnotations: found.annotations, Properties: r.properties(found),
+		Result: found.result, Reasons: found.reasons, Exempted: found.exempted, Doubtful: found.doubtful || found.result == policy.Pass && r.head.AssumesUser(about.Subject), Action: act,
+		AuditAnnotations: found.annotations, Properties: r.head.Properties().With(data, found.properties),
 	}
 }
 
-// properties joins the author's words for reports with those of a check.
-func (r *Rule) properties(found outcome) map[string]string {
-	own := r.head.Properties()
-	if len(found.properties) == 0 || len(own) == 0 {
-		if len(own) == 0 {
-			return found.properties
-		}
-		return own
-	}
-	joined := make(map[string]string, len(own)+len(found.properties))
-	for key, value := range found.properties {
-		joined[key] = value
-	}
-	for key, value := range own {
-		joined[key] = value
-	}
-	return joined
-}
-
-// ask evaluates the rule for the object of a case.
-func (r *Rule) ask(ctx context.Context, about policy.Case) outcome {
+// ask evaluates the rule for the object of a case, and returns the data of its variables.
+func (r *Rule) ask(ctx context.Context, about policy.Case) (outcome, variable.Context) {
 	data, answer, doubt := r.head.Ask(ctx, about)
 	if answer != nil {
-		return answered(answer)
+		return answered(answer), data
 	}
-	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data).where(doubt)
+	return r.check.check(&question{ctx: ctx, rule: r, about: about}, data).where(doubt), data
 }
 
 // deletes reports whether the object of a question is deleted.

@@ -494,21 +494,23 @@ func TestExemptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		exempt []policy.PodSecurityExemption
-		host   bool
-		want   policy.Result
-		reason string
+		exempt   []policy.PodSecurityExemption
+		host     bool
+		want     policy.Result
+		exempted bool
+		reason   string
 	}{
-		{nil, true, policy.Fail, "none"},
-		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, true, policy.Pass, "the control"},
-		{[]policy.PodSecurityExemption{{Control: "HostPath Volumes"}}, true, policy.Fail, "another control"},
-		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, true, policy.Indeterminate, "no control"},
-		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, false, policy.Pass, "no control, and none is needed"},
+		{nil, true, policy.Fail, false, "none"},
+		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, true, policy.Pass, true, "the control"},
+		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, false, policy.Pass, false, "the control, and none is needed"},
+		{[]policy.PodSecurityExemption{{Control: "HostPath Volumes"}}, true, policy.Fail, false, "another control"},
+		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, true, policy.Indeterminate, false, "no control"},
+		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, false, policy.Pass, false, "no control, and none is needed"},
 	} {
 		spec := fmt.Sprintf("{hostNetwork: %t, containers: [{name: a, image: x}]}", c.host)
 		got := r.Validate(t.Context(), policy.Case{Subject: pod(t, spec), Exempt: c.exempt})
-		if got.Result != c.want {
-			t.Errorf("%s: %q %v", c.reason, got.Result, got.Reasons)
+		if got.Result != c.want || got.Exempted != c.exempted {
+			t.Errorf("%s: %q, exempted %t, %v", c.reason, got.Result, got.Exempted, got.Reasons)
 		}
 	}
 }
