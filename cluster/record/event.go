@@ -49,6 +49,8 @@ type Event struct {
 	// Regarding is the object; its kind, name and, if it has one, namespace are required. The
 	// event is written in its namespace, or in default.
 	Regarding core.ObjectReference
+	// Related is another object that the event is about; zero for none.
+	Related core.ObjectReference
 	// Type is Normal or Warning.
 	Type string
 	// Reason and Action are identifiers such as PolicyViolation and Admit, at most 128 bytes
@@ -147,7 +149,13 @@ type series struct {
 // seriesMemory caches the events of the last minutes. It belongs to Run.
 type seriesMemory struct {
 	series map[Event]*series
-	notes  map[Event]int // the number of different notes, by the event without its note
+	notes  map[Event]int // the number of different notes, by the event without its note and related object
+}
+
+// common returns the event under which further notes of an object are counted.
+func common(event Event) Event {
+	event.Note, event.Related = "", core.ObjectReference{}
+	return event
 }
 
 // key returns the key under which an event is counted, and false if the cache is full.
@@ -155,10 +163,8 @@ func (m *seriesMemory) key(event Event) (Event, bool) {
 	if m.series[event] != nil {
 		return event, true
 	}
-	common := event
-	common.Note = ""
-	if m.notes[common] >= maxNotes {
-		event = common
+	if of := common(event); m.notes[of] >= maxNotes {
+		event = of
 	}
 	return event, m.series[event] != nil || len(m.series) < maxSeries
 }
@@ -180,8 +186,7 @@ func (e *Events) take(ctx context.Context, m *seriesMemory, event Event) {
 	}
 	e.written.Add(1)
 	m.series[key] = s
-	key.Note = ""
-	m.notes[key]++
+	m.notes[common(key)]++
 }
 
 func (e *Events) failed(ctx context.Context, err error) {
@@ -204,14 +209,18 @@ func (e *Events) create(ctx context.Context, event Event) (*series, error) {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // documented never to fail
 	now := time.Now()
-	created, err := e.options.Client.EventsV1().Events(namespace).Create(ctx, &events.Event{
+	written := &events.Event{
 		// Not after the object: an object that is being created may have no name yet.
 		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: "quaymaster." + hex.EncodeToString(random[:])},
 		EventTime:           metav1.NewMicroTime(now),
 		ReportingController: e.options.Controller, ReportingInstance: e.options.Instance,
 		Action: event.Action, Reason: event.Reason, Type: event.Type, Note: event.Note,
 		Regarding: event.Regarding,
-	}, metav1.CreateOptions{})
+	}
+	if event.Related.Kind != "" {
+		written.Related = &event.Related
+	}
+	created, err := e.options.Client.EventsV1().Events(namespace).Create(ctx, written, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -235,10 +244,10 @@ func (e *Events) repeat(ctx context.Context, m *seriesMemory) {
 		}
 		if time.Since(s.last) > seriesAge {
 			delete(m.series, key)
-			key.Note = ""
-			m.notes[key]--
-			if m.notes[key] <= 0 {
-				delete(m.notes, key)
+			of := common(key)
+			m.notes[of]--
+			if m.notes[of] <= 0 {
+				delete(m.notes, of)
 			}
 		}
 	}

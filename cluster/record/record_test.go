@@ -113,6 +113,34 @@ func TestEventsAreBounded(t *testing.T) {
 	})
 }
 
+// TestRelatedObjects: an event names its related object, and events that differ in it alone share the
+// bound of one object's events.
+func TestRelatedObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		e := newEvents(t, client)
+		defer run(t, e.Run)()
+		e.Record(event("alone"))
+		for i := range 30 {
+			given := event("related")
+			given.Regarding = core.ObjectReference{APIVersion: "kyverno.io/v1", Kind: "ClusterPolicy", Name: "signed"}
+			given.Related = core.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: fmt.Sprint("web-", i)}
+			e.Record(given)
+		}
+		wait(time.Hour)
+		of := map[string]int{}
+		for _, got := range written(t, client) {
+			of[got.Note]++
+			if (got.Related != nil) != (got.Note == "related") || got.Related != nil && (got.Related.Namespace != "shop" || got.Regarding.Name != "signed" || got.Namespace != "default") {
+				t.Errorf("%s: %+v", got.Note, got)
+			}
+		}
+		if of["alone"] != 1 || of["related"] != 11 {
+			t.Errorf("%v, want one event, and of the policy 10 and a common one", of)
+		}
+	})
+}
+
 func TestEventsThatAreNotTaken(t *testing.T) {
 	for _, row := range []struct {
 		reason  string

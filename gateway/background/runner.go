@@ -191,10 +191,19 @@ func (l observer) Worked(w background.Work) {
 	if w.Policy != "" {
 		note = "policy " + w.Policy + "/" + w.Rule + ": " + note
 	}
-	l.events.Record(record.Event{
+	event := record.Event{
 		Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Generate", Note: note,
 		Regarding: core.ObjectReference{APIVersion: w.Trigger.APIVersion, Kind: w.Trigger.Kind, Namespace: w.Trigger.Namespace, Name: w.Trigger.Name},
-	})
+	}
+	l.events.Record(event)
+	if of := kinds.ReferenceOf(w.Policy); of.Name != "" {
+		// The event on a cluster-wide policy is in another namespace, where the object's error is not public.
+		event.Regarding, event.Related = of, event.Regarding
+		if of.Namespace == "" {
+			event.Note = "rule " + w.Rule + " failed for " + w.Trigger.Kind + " " + strings.TrimPrefix(w.Trigger.Namespace+"/"+w.Trigger.Name, "/")
+		}
+		l.events.Record(event)
+	}
 }
 
 func workOutcome(w background.Work) metrics.WorkOutcome {

@@ -401,8 +401,12 @@ func TestBackgroundObserver(t *testing.T) {
 		t.Errorf("%v, %s", events.notes, log.String())
 	}
 	l.Worked(background.Work{Trigger: trigger, Policy: "ClusterPolicy/p", Rule: "r", Object: "RoleBinding team/a", Err: errors.New("forbidden")})
-	if len(events.notes) != 1 || events.notes[0].Note != "policy ClusterPolicy/p/r: RoleBinding team/a: forbidden" || events.notes[0].Regarding.Name != "team" {
-		t.Errorf("%+v", events.notes)
+	if len(events.notes) != 2 || events.notes[0].Note != "policy ClusterPolicy/p/r: RoleBinding team/a: forbidden" || events.notes[0].Regarding.Name != "team" {
+		t.Fatalf("%+v", events.notes)
+	}
+	if of := events.notes[1]; of.Regarding.Kind != "ClusterPolicy" || of.Regarding.Name != "p" || of.Related != events.notes[0].Regarding ||
+		of.Reason != events.notes[0].Reason || of.Note != "rule r failed for Namespace team" {
+		t.Errorf("the event on the policy: %+v", of)
 	}
 	l.Worked(background.Work{Trigger: trigger, Err: errors.New("a loop"), Final: true})
 	scraped := httptest.NewRecorder()

@@ -178,3 +178,16 @@ func IsGlobalContextEntry(raw []byte) bool {
 func Reference(p *policy.Policy) core.ObjectReference {
 	return core.ObjectReference{APIVersion: APIVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
+
+// ReferenceOf is the same of a policy's ID; zero for a text that is none.
+func ReferenceOf(id string) core.ObjectReference {
+	kind, name, _ := strings.Cut(id, "/")
+	namespace, own, namespaced := strings.Cut(name, "/")
+	if !namespaced {
+		namespace, own = "", name
+	}
+	if APIVersionOf(kind) == "" {
+		return core.ObjectReference{}
+	}
+	return Reference(&policy.Policy{Kind: kind, Namespace: namespace, Name: own})
+}

@@ -3,6 +3,8 @@ package kinds
 import (
 	"slices"
 	"testing"
+
+	core "k8s.io/api/core/v1"
 )
 
 // TestKindsLeftAlone: documents of kinds that are not implemented are watched, so that they
@@ -32,6 +34,20 @@ func TestKindsLeftAlone(t *testing.T) {
 	for _, resource := range Validated() {
 		if slices.Contains(left, resource.Resource) {
 			t.Errorf("the webhook for policies is called for %s", resource)
+		}
+	}
+}
+
+// TestReferenceOf: the ID of a policy names its object.
+func TestReferenceOf(t *testing.T) {
+	for id, want := range map[string]core.ObjectReference{
+		"ClusterPolicy/one":            {APIVersion: "kyverno.io/v1", Kind: "ClusterPolicy", Name: "one"},
+		"Policy/shop/two":              {APIVersion: "kyverno.io/v1", Kind: "Policy", Namespace: "shop", Name: "two"},
+		"NamespacedMutatingPolicy/a/b": {APIVersion: "policies.kyverno.io/v1", Kind: "NamespacedMutatingPolicy", Namespace: "a", Name: "b"},
+		"":                             {}, "Nonsense/one": {}, "one": {},
+	} {
+		if got := ReferenceOf(id); got != want {
+			t.Errorf("%q: %+v, want %+v", id, got, want)
 		}
 	}
 }

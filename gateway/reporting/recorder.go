@@ -135,7 +135,7 @@ func isPlain(o *gate.Outcome) bool {
 	return true
 }
 
-// ofPolicies returns an event for each image and policy that denies it, and for each policy that
+// ofPolicies returns events for each image and policy that denies it, and for each policy that
 // could not be evaluated.
 func ofPolicies(review admission.Review) []record.Event {
 	var events []record.Event
@@ -148,12 +148,8 @@ func ofPolicies(review admission.Review) []record.Event {
 				continue
 			}
 			told[p] = true
-			note := imageNote(review, v, "policy "+p.ID()+"/"+d.Check.Rule, d.Reasons[0])
-			reason := "PolicyViolation"
-			if d.Result == policy.Indeterminate {
-				reason = "PolicyError"
-			}
-			events = append(events, eventOf(review, reason, kinds.Reference(p), note))
+			of := finding{policy: p, rule: d.Check.Rule, reason: reasonOf(d.Result), code: d.Reasons[0].Code}
+			events = append(events, of.events(review, imageNote(review, v, "policy "+p.ID()+"/"+d.Check.Rule, d.Reasons[0]))...)
 		}
 	}
 	told := map[*policy.Policy]bool{}
@@ -161,28 +157,55 @@ func ofPolicies(review admission.Review) []record.Event {
 		if rule.Policy == nil || told[rule.Policy] {
 			continue
 		}
+		about := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule
 		if !rule.Ruling.Passes() && len(rule.Ruling.Reasons) > 0 {
 			told[rule.Policy] = true
-			events = append(events, ofRuling(review, rule))
+			first := rule.Ruling.Reasons[0]
+			of := finding{policy: rule.Policy, rule: rule.Rule, reason: reasonOf(rule.Ruling.Result), code: first.Code}
+			events = append(events, of.events(review, about+": "+first.Message)...)
 		}
 		if rule.Err == nil {
 			continue
 		}
 		told[rule.Policy] = true
-		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be evaluated: " + rule.Err.Error()
-		events = append(events, eventOf(review, "PolicyError", kinds.Reference(rule.Policy), note))
+		of := finding{policy: rule.Policy, rule: rule.Rule, reason: policyError, code: policy.PolicyError}
+		events = append(events, of.events(review, about+" could not be evaluated: "+rule.Err.Error())...)
 	}
 	return events
 }
 
-// ofRuling returns an event about a rule that denies the object itself.
-func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
-	reason := "PolicyViolation"
-	if rule.Ruling.Result == policy.Indeterminate {
-		reason = "PolicyError"
+// The reasons of events, which those on an object and on its policy share.
+const policyViolation, policyError = "PolicyViolation", "PolicyError"
+
+func reasonOf(result policy.Result) string {
+	if result == policy.Indeterminate {
+		return policyError
 	}
-	note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + ": " + rule.Ruling.Reasons[0].Message
-	return eventOf(review, reason, kinds.Reference(rule.Policy), note)
+	return policyViolation
+}
+
+// finding is the result of a rule in events.
+type finding struct {
+	policy       *policy.Policy
+	rule, reason string
+	code         policy.Code
+}
+
+// events returns an event on the object, and one on the policy that is related to the object. The
+// event on a cluster-wide policy is in another namespace than the object, where an image's name
+// and the message are not public, and so it has neither. An object without a name has no event.
+func (f finding) events(review admission.Review, note string) []record.Event {
+	on := eventOf(review, f.reason, kinds.Reference(f.policy), note)
+	object := objectOf(review)
+	if object.Name == "" {
+		return []record.Event{on}
+	}
+	if f.policy.Namespace == "" {
+		note = nameOf(review) + ": rule " + f.rule + ": " + string(f.code)
+	}
+	of := eventOf(review, f.reason, core.ObjectReference{}, note)
+	of.Regarding, of.Related = kinds.Reference(f.policy), object
+	return []record.Event{on, of}
 }
 
 // ofMirrors returns an event for each image that a mirror denies, and for each tag that resolves

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -53,7 +54,7 @@ func TestEventsOfMirrors(t *testing.T) {
 		{"no entry could be asked", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{unasked}}, nil,
 			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is"}},
 		{"what a policy denies is another event", gate.Verdict{Result: gate.Deny, Decisions: []policy.Decision{asked}, Reasons: []policy.Reason{{Code: policy.MissingDigest}, unasked}}, nil,
-			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is", "PolicyViolation Denied Pod policy ClusterPolicy/one/: missing-digest: "}},
+			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is", "PolicyViolation Denied Pod policy ClusterPolicy/one/: missing-digest: ", "PolicyViolation Denied ClusterPolicy "}},
 		{"the tag differs, at the mutating endpoint, which alone knows", gate.Verdict{Result: gate.Allow, Decisions: []policy.Decision{asked}, Warnings: []policy.Reason{about(policy.MirrorDiffers)}}, nil,
 			[]string{"MirrorDiffers Admitted Pod mirror RegistryMirror/hub[0]: mirror-differs: so it is: sha256:bb, and sha256:aa is used"}},
 		{"the object has no name", gate.Verdict{Result: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.Name = "" },
@@ -96,14 +97,14 @@ func TestRecorder(t *testing.T) {
 		decided int
 		events  []string // kinds that they regard
 	}{
-		{"denied at CREATE: there will be no object, and its namespace has an event as well", func(*admission.Review) {}, 1, []string{"Pod", "Pod"}},
-		{"denied at UPDATE", func(r *admission.Review) { r.Operation = "UPDATE" }, 1, []string{"Pod", "Pod"}},
-		{"admitted under audit", func(r *admission.Review) { r.Allowed = true }, 1, []string{"Pod", "Pod"}},
+		{"denied at CREATE: there will be no object, and its namespace has an event as well", func(*admission.Review) {}, 1, []string{"Pod", "ClusterPolicy", "Pod", "Policy"}},
+		{"denied at UPDATE", func(r *admission.Review) { r.Operation = "UPDATE" }, 1, []string{"Pod", "ClusterPolicy", "Pod", "Policy"}},
+		{"admitted under audit", func(r *admission.Review) { r.Allowed = true }, 1, []string{"Pod", "ClusterPolicy", "Pod", "Policy"}},
 		{"admitted, and its name is not known yet", func(r *admission.Review) { r.Allowed, r.Name = true, "" }, 1, []string{"ClusterPolicy", "Policy"}},
-		{"its name is yet to be generated", func(r *admission.Review) { r.Name = "app-*" }, 1, []string{"Pod", "Pod"}},
+		{"its name is yet to be generated", func(r *admission.Review) { r.Name = "app-*" }, 1, []string{"Pod", "ClusterPolicy", "Pod", "Policy"}},
 		{"a dry run", func(r *admission.Review) { r.DryRun = true }, 1, nil},
 		{"admitted at the mutating endpoint: the validating one records it", func(r *admission.Review) { r.Endpoint, r.Allowed = admission.Mutate, true }, 1, nil},
-		{"denied at the mutating endpoint", func(r *admission.Review) { r.Endpoint = admission.Mutate }, 1, []string{"Pod", "Pod"}},
+		{"denied at the mutating endpoint", func(r *admission.Review) { r.Endpoint = admission.Mutate }, 1, []string{"Pod", "ClusterPolicy", "Pod", "Policy"}},
 		{"not asked", func(r *admission.Review) { r.Cause, r.Outcome = admission.NotAsked, gate.Outcome{} }, 0, nil},
 		{"a policy document", func(r *admission.Review) { r.Endpoint, r.Outcome = admission.Policies, gate.Outcome{} }, 0, nil},
 	} {
@@ -118,6 +119,54 @@ func TestRecorder(t *testing.T) {
 			if told.events[i].Regarding.Kind != kind {
 				t.Errorf("%s: event %d regards a %s, want a %s", c.reason, i, told.events[i].Regarding.Kind, kind)
 			}
+		}
+	}
+}
+
+// TestEventsOfPolicies: the event on a policy has the reason of the event on the object, and is related to
+// it. On a cluster-wide policy, in another namespace than the object, it names neither the image nor
+// the message.
+func TestEventsOfPolicies(t *testing.T) {
+	wide, own := &policy.Policy{Kind: "ValidatingPolicy", Name: "wide"}, &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "own"}
+	web := policy.Image{Container: "web", Ref: image.MustParse("registry.example/shop/web:1")}
+	unsigned := policy.Reason{Code: policy.Unsigned, Message: "no signature found"}
+	verdict := func(p *policy.Policy, is policy.Result) gate.Outcome {
+		d := policy.Decision{Check: &policy.Check{Policy: p, Rule: "r"}, Result: is, Reasons: []policy.Reason{unsigned}}
+		return gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{Image: web, Result: gate.Deny, Decisions: []policy.Decision{d}}}}
+	}
+	ruled := func(rule policy.RuleResult) gate.Outcome {
+		rule.Rule = "r"
+		return gate.Outcome{Result: gate.Deny, Rules: []policy.RuleResult{rule}}
+	}
+	const about, prefix = "Pod shop/app: ", "Pod shop/app: container web, image registry.example/shop/web:1, policy "
+	for _, c := range []struct {
+		reason   string
+		outcome  gate.Outcome
+		code     string
+		of       string // the policy's kind
+		on, note string // of the object, and of the policy
+	}{
+		{"an image, a policy of the namespace", verdict(own, policy.Fail), "PolicyViolation", "Policy", prefix + "Policy/shop/own/r: unsigned: no signature found", prefix + "Policy/shop/own/r: unsigned: no signature found"},
+		{"an image, a cluster-wide policy", verdict(wide, policy.Fail), "PolicyViolation", "ValidatingPolicy", prefix + "ValidatingPolicy/wide/r: unsigned: no signature found", about + "rule r: unsigned"},
+		{"an image that could not be verified", verdict(wide, policy.Indeterminate), "PolicyError", "ValidatingPolicy", prefix + "ValidatingPolicy/wide/r: unsigned: no signature found", about + "rule r: unsigned"},
+		{"an object", ruled(policy.RuleResult{Policy: own, Ruling: policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Violated, Message: "no label"}}}}), "PolicyViolation", "Policy", about + "policy Policy/shop/own/r: no label", about + "policy Policy/shop/own/r: no label"},
+		{"an indeterminate rule", ruled(policy.RuleResult{Policy: wide, Ruling: policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.TooMuch, Message: "too long"}}}}), "PolicyError", "ValidatingPolicy", about + "policy ValidatingPolicy/wide/r: too long", about + "rule r: bound-reached"},
+		{"an error", ruled(policy.RuleResult{Policy: wide, Err: errors.New("gone")}), "PolicyError", "ValidatingPolicy", about + "policy ValidatingPolicy/wide/r could not be evaluated: gone", about + "rule r: policy-error"},
+	} {
+		told := &counts{}
+		Recorder{Log: slog.New(slog.DiscardHandler), Metrics: told, Events: told}.Record(t.Context(), admission.Review{
+			Endpoint: admission.Validate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided, Outcome: c.outcome,
+		})
+		if len(told.events) != 2 {
+			t.Errorf("%s: %d events, want one on the object and one on the policy", c.reason, len(told.events))
+			continue
+		}
+		on, of := told.events[0], told.events[1]
+		if on.Regarding.Kind != "Pod" || on.Related.Kind != "" || of.Regarding.Kind != c.of || of.Related != on.Regarding {
+			t.Errorf("%s: %+v, %+v", c.reason, on, of)
+		}
+		if on.Reason != c.code || of.Reason != c.code || on.Note != c.on || of.Note != c.note || on.Action != "Denied" || of.Action != "Denied" {
+			t.Errorf("%s: %s %q and %s %q, want %s %q and %q", c.reason, on.Reason, on.Note, of.Reason, of.Note, c.code, c.on, c.note)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestShadowIsReported(t *testing.T) {
 		review.Shadow = shadow
 		told, kept := &counts{}, &shelf{}
 		Recorder{Log: slog.New(slog.DiscardHandler), Metrics: told, Events: told, Sinks: Sinks{Last: []report.Sink{kept}}}.Record(t.Context(), review)
-		if len(told.events) != 1 || len(kept.all) != 1 {
+		if len(told.events) != 2 || len(kept.all) != 1 {
 			t.Fatalf("in shadow %v: %d events, %d kept", shadow, len(told.events), len(kept.all))
 		}
 		event, on := told.events[0], kept.all[0].Occasion
