@@ -48,7 +48,12 @@ func (e *imageEvaluation) unfinished() error {
 	if !e.begun.Load() {
 		return policy.ErrCrowdedOut
 	}
-	return errUnfinished
+	return errUnfinished(e.ref)
+}
+
+// errUnfinished names the registry: it may be the slow one.
+func errUnfinished(of image.Ref) error {
+	return deadline.Exceeded{Err: errors.New("the time for the request passed before the image of " + of.Repository().Registry() + " was evaluated")}
 }
 
 // isPartial reports whether the cache alone answered in part; false for nil.
@@ -71,8 +76,6 @@ func (e *imageEvaluation) cost() Cost {
 	}
 	return total
 }
-
-var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was evaluated")}
 
 // Session is a view of the registries with one set of credentials. It counts its requests.
 type Session interface {

@@ -25,7 +25,7 @@ func (p *objectEvaluation) overrule(v *Verdict) {
 	}
 	known := p.overridden[v.Image.Pointer]
 	if known == nil { // its finding out failed
-		known = &overridden{plan: p, image: v.Image, err: errUnfinished}
+		known = &overridden{plan: p, image: v.Image, err: errUnfinished(v.Image.Ref)}
 	}
 	known.fillIn(v)
 	about, of, gap := known.toDeny()
@@ -194,11 +194,11 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 		evaluation := in.evaluation
 		switch {
 		case evaluation.result == nil:
-			gap = errUnfinished
+			gap = errUnfinished(evaluation.ref)
 		case evaluation.result.Err != nil:
 			gap = evaluation.result.Err
 		case in.digests && (!in.finished || in.err != nil):
-			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
+			return append(all, in.children...), cmp.Or(in.err, errUnfinished(evaluation.ref))
 		default:
 			all = append(union(all, []image.Digest{evaluation.result.Pinned.Digest()}), in.children...)
 			known = known || evaluation.ref == o.image.Ref
@@ -233,7 +233,7 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 		switch {
 		case !slices.ContainsFunc(evaluation.Checks(), mayBeDenied):
 		case evaluation.result == nil || evaluation.result.Err == nil && !in.finished:
-			gap = errUnfinished
+			gap = errUnfinished(evaluation.ref)
 		case evaluation.result.Err != nil:
 			gap = evaluation.result.Err
 		default:

@@ -185,7 +185,7 @@ func (plan *mirrorPlan) unresolved() string {
 		return "it was not resolved"
 	}
 	if plan.digest.result == nil {
-		return errUnfinished.Error()
+		return errUnfinished(plan.digest.ref).Error()
 	}
 	return fmt.Sprint(plan.digest.result.Err)
 }

@@ -220,7 +220,7 @@ func (h *Handler) compose(q *pending, restored []workload.Operation) (response, 
 	case q.deleting && q.isOld():
 		return response{allowed: true, patch: restored, audit: notes}, nil
 	default:
-		answer := denied(denial(q.title(), q.request.namespace, o, h.config.Reproduce))
+		answer := denied(denial(q.title(), h.blocked(q), q.request.namespace, o, h.config.Reproduce))
 		answer.audit, answer.warnings = notes, warnings(o)
 		return answer, nil
 	}
@@ -256,4 +256,12 @@ func (q *pending) isOld() bool {
 		}
 	}
 	return q.leaving || len(q.outcome.Reasons) == 0
+}
+
+// blocked names the object in Kyverno's words; empty where a denial is to have none of them.
+func (h *Handler) blocked(q *pending) string {
+	if !h.config.KyvernoDenials {
+		return ""
+	}
+	return q.request.kind + "/" + q.request.namespace + "/" + q.name()
 }

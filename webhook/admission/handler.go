@@ -88,6 +88,8 @@ type Config struct {
 	// OnlyPods disables changes of images in objects other than pods. A tag is denied if a rule
 	// would pin it because it names the kind itself.
 	OnlyPods bool
+	// KyvernoDenials adds the lines of Kyverno's denials, for scripts that search for them.
+	KyvernoDenials bool
 }
 
 func (c *Config) check() error {

@@ -203,7 +203,7 @@ func TestLargeObjects(t *testing.T) {
 	}
 	a = send(t, endpoint(t, admission.Mutate, &pinner{}), review(t, "CREATE", pod(images...), nil, nil))
 	message := a.Response.Status.Message
-	if a.Response.Allowed || len(message) > 4096 || !strings.HasPrefix(message, "Pod shop/web: 500 of 500 images denied\n") || !strings.Contains(message, "... and ") {
+	if a.Response.Allowed || len(message) > 4096 || !strings.HasPrefix(message, "Pod shop/web: 500 of 500 images denied: registry.example/evil/app-0:1 and 499 more\n") || !strings.Contains(message, "... and ") {
 		t.Errorf("%d bytes: %s", len(message), message)
 	}
 }

@@ -15,10 +15,10 @@ import (
 type Reproduce func(namespace string, image policy.Image) string
 
 // denial describes all denied images, with the policies, the reasons and the fixes. If reproduce is
-// not nil, it adds a command for the first of them.
-func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) string {
+// not nil, it adds a command for the first of them. Blocked is as in review.Page.
+func denial(title, blocked, namespace string, o *gate.Outcome, reproduce Reproduce) string {
 	var p page
-	p.Line(0, "%s: %s", title, review.Summary(o))
+	p.Object(title, o, blocked)
 	reported := map[policy.Reason]bool{}
 	for i := range o.Rules {
 		p.rule(o, &o.Rules[i], reported)
@@ -85,8 +85,7 @@ func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, reported map[policy.R
 }
 
 func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
-	p.Line(1, "%s %s, %s: %s", v.Image.Role, review.Plain(v.Image.Container, review.MaxField),
-		review.Plain(v.Image.Ref.Written(), review.MaxField), review.Word(v.Result))
+	p.Line(1, "%s, %s: %s", review.Place(v.Image), review.Plain(v.Image.Ref.Written(), review.MaxField), review.Word(v.Result))
 	p.advise = true
 	reported := map[policy.Reason]bool{}
 	for _, reason := range v.Reasons {
@@ -160,14 +159,14 @@ func warnings(o *gate.Outcome) []string {
 		path := rule.Policy.ID() + "/" + rule.Rule
 		admitted := slices.ContainsFunc(o.Warnings, func(r policy.Reason) bool { return r.Path == path })
 		if rule.Err != nil && admitted && !rule.Policy.AuditOnly {
-			add("", rule.Policy.ID()+", rule "+rule.Rule, review.Unverified, rule.Err.Error())
+			add("", rule.Policy.Kind+", "+review.ByName(rule.Policy, rule.Rule), review.Unverified, rule.Err.Error())
 		}
 		if rule.Action == policy.Audit {
 			continue
 		}
 		for _, reason := range rule.Ruling.Reasons {
 			if slices.Contains(o.Warnings, reason) {
-				add(ending(reason), rule.Policy.ID()+", rule "+rule.Rule, word(rule.Ruling.Result), reason.Message)
+				add(ending(reason), rule.Policy.Kind+", "+review.ByName(rule.Policy, rule.Rule), word(rule.Ruling.Result), reason.Message)
 			}
 		}
 	}
@@ -182,7 +181,8 @@ func warnings(o *gate.Outcome) []string {
 				}
 				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
 					silent[reason] = true
-					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), review.RuleOf(d)+copiedFrom(d), word(d.Result), reason.Message)
+					who := d.Check.Policy.Kind + copiedFrom(d) + ", " + review.ByName(d.Check.Policy, d.Check.Rule)
+					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), who, word(d.Result), reason.Message)
 				}
 			}
 		}

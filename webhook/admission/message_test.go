@@ -171,9 +171,9 @@ func TestWarnings(t *testing.T) {
 		outcome gate.Outcome
 		want    []string // parts of each warning
 	}{
-		"warn":              {"the client is warned", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
+		"warn":              {"the client is warned", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy, policy signed.check: no signature found [unsigned]"}},
 		"audit":             {"it is for the policy's owner", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Audit, policy.Fail, unsigned))}}, nil},
-		"audit and warn":    {"of two policies, one warns", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
+		"audit and warn":    {"of two policies, one warns", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy, policy signed.check: no signature found"}},
 		"pass":              {"no warning", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
 		"fail open":         {"an image that could not be verified", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
 		"the gate's own":    {"of no decision", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},

@@ -395,3 +395,49 @@ func TestADenialNamesItsPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestKyvernoDenials: below the object's line, a denial has what denies in the form of Kyverno's
+// warnings, and with the setting in that of its denials, too.
+func TestKyvernoDenials(t *testing.T) {
+	const line, blocked = "\n  policy labels.team: the label team is missing\n", "resource Pod/shop/web was blocked due to the following policies\n\nlabels:\n  team: 'the label team is missing'\n"
+	for _, row := range []struct {
+		reason  string
+		decider admission.Decider
+		set     bool
+		line    string
+		blocked string
+	}{
+		{"the default", objecting{refuses: true}, false, line, ""},
+		{"the setting", objecting{refuses: true}, true, line, blocked},
+		{"of an image", ofImages{true}, true, "\n  policy amd64-only.amd64-only: architecture arm64\n", "blocked due to the following policies\n\namd64-only:\n  amd64-only: 'architecture arm64'\n"},
+		{"nothing denies by a rule", &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return gate.Outcome{} }}, true, "", ""},
+	} {
+		setting := func(c *admission.Config) { c.KyvernoDenials = row.set }
+		message := send(t, endpoint(t, admission.Validate, row.decider, setting), review(t, "CREATE", pod("shop/app:v1"), nil, nil)).Response.Status.Message
+		first, _, _ := strings.Cut(message, "\n")
+		if !strings.HasPrefix(first, "Pod shop/web: ") || !strings.Contains(message, row.line) || strings.Contains(message, "  policy ") != (row.line != "") {
+			t.Errorf("%s: %s", row.reason, message)
+		}
+		if !strings.Contains(message, row.blocked) || strings.Contains(message, "was blocked") != (row.blocked != "") {
+			t.Errorf("%s: %s, want %q", row.reason, message, row.blocked)
+		}
+	}
+}
+
+// TestADenialNamesThePlaceOfAnImage: an image of an extractor has the path of its field.
+func TestADenialNamesThePlaceOfAnImage(t *testing.T) {
+	for role, want := range map[string]string{
+		"container": "container step, registry.test/a:1: denied", "custom": "custom step at /spec/steps/0/image, registry.test/a:1: denied",
+	} {
+		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
+			return gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{
+				Image: policy.Image{Container: "step", Role: role, Pointer: "/spec/steps/0/image", Ref: image.MustParse("registry.test/a:1")}, Result: gate.Deny,
+				Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature found"}},
+			}}}
+		}}
+		got := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("a"), nil, nil)).Response.Status.Message
+		if !strings.HasPrefix(got, "Pod shop/web: 1 of 1 image denied: registry.test/a:1\n") || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %q", role, got, want)
+		}
+	}
+}

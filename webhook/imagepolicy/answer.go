@@ -56,12 +56,17 @@ func decided(o *gate.Outcome) answer {
 // denial describes all denied images, with the policies, the reasons and the replacements.
 func denial(o *gate.Outcome) string {
 	var p review.Page
-	p.Line(0, "%s", review.Summary(o))
+	ordered := *o
+	ordered.Verdicts = nil
+	for _, v := range inOrder(o.Verdicts) {
+		ordered.Verdicts = append(ordered.Verdicts, *v)
+	}
+	p.Line(0, "%s", review.Head(&ordered))
 	for _, reason := range o.Reasons {
 		p.Reason(reason, review.Fix(reason))
 	}
-	for _, v := range inOrder(o.Verdicts) {
-		if !v.Result.Admits() {
+	for i := range ordered.Verdicts {
+		if v := &ordered.Verdicts[i]; !v.Result.Admits() {
 			describe(&p, v)
 		}
 	}

@@ -75,7 +75,7 @@ func TestBounded(t *testing.T) {
 		})
 	}
 	reason := send(t, endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a").Reason
-	if len(reason) > 4<<10 || !strings.Contains(reason, "more images") || !strings.HasPrefix(reason, "200 of 200 images denied\n  registry.example/0:1: denied\n") {
+	if len(reason) > 4<<10 || !strings.Contains(reason, "more images") || !strings.HasPrefix(reason, "200 of 200 images denied: registry.example/0:1 and 199 more\n  registry.example/0:1: denied\n") {
 		t.Errorf("%d bytes:\n%.300s", len(reason), reason)
 	}
 	if reason := send(t, endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome {

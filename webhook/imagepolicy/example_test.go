@@ -40,5 +40,5 @@ func Example() {
 	handler.ServeHTTP(w, r)
 	fmt.Println(w.Body)
 	// Output:
-	// {"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"allowed":false,"reason":"1 of 1 image denied\n  nginx:1.27: denied\n    no signature found [unsigned]\n      next: sign the image","auditAnnotations":{"codes":"unsigned","result":"deny"}}}
+	// {"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"allowed":false,"reason":"1 of 1 image denied: nginx:1.27\n  nginx:1.27: denied\n    no signature found [unsigned]\n      next: sign the image","auditAnnotations":{"codes":"unsigned","result":"deny"}}}
 }

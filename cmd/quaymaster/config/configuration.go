@@ -125,6 +125,9 @@ type Webhooks struct {
 	// Change no image in objects other than Pods. A tag that a policy would pin in them,
 	// because it names their kind itself, is then denied (missing-digest).
 	OnlyPods bool `json:"onlyPods,omitempty"`
+	// Repeat what denies in Kyverno's words (resource ... was blocked due to the following
+	// policies) in each denial, for scripts that search for them.
+	KyvernoDenials bool `json:"kyvernoDenials,omitempty"`
 	// The ClusterRole that owns the configurations, so that they are deleted with the release.
 	// Default quaymaster. It must exist, unless url is set.
 	Owner string `json:"owner,omitempty"`

@@ -96,7 +96,7 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 
 // admissionHandlers makes the endpoints of the API server's webhooks by their paths.
 func admissionHandlers(c config.Configuration, objects admission.Config, documents admission.PolicyConfig) (map[string]http.Handler, error) {
-	objects.Controllers, objects.OnlyPods = mutated(c.Webhooks.MutateControllers), c.Webhooks.OnlyPods
+	objects.Controllers, objects.OnlyPods, objects.KyvernoDenials = mutated(c.Webhooks.MutateControllers), c.Webhooks.OnlyPods, c.Webhooks.KyvernoDenials
 	made, err := endpoints.NewModes(objects, documents)
 	if err != nil {
 		return nil, err

@@ -16,8 +16,11 @@ type Page struct {
 
 // Line adds a line. The lines of depth 1 are heads.
 func (p *Page) Line(depth int, format string, args ...any) {
-	p.lines = append(p.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
-	p.heads = append(p.heads, depth == 1)
+	p.add(depth == 1, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
+}
+
+func (p *Page) add(isHead bool, line string) {
+	p.lines, p.heads = append(p.lines, line), append(p.heads, isHead)
 }
 
 // Head returns the last head.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -218,6 +219,46 @@ func TestSummary(t *testing.T) {
 	}
 	if got := review.Summary(&gate.Outcome{Verdicts: verdicts("perhaps")}); got != "1 of 1 image denied" {
 		t.Errorf("a result without meaning: %q", got)
+	}
+}
+
+// TestObjections: what denies is listed once, in one line, with the policy and the rule; what is
+// admitted, or is no rule's, is not.
+func TestObjections(t *testing.T) {
+	signed, labels := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "labels"}
+	because := func(message string) policy.Reason { return policy.Reason{Code: policy.Violated, Message: message} }
+	failed := func(p *policy.Policy, action policy.Action, reason policy.Reason) policy.RuleResult {
+		return policy.RuleResult{Policy: p, Rule: "r", Action: action, Ruling: policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}}}
+	}
+	verdict := func(result gate.Result, action policy.Action, reasons ...policy.Reason) gate.Verdict {
+		return gate.Verdict{Result: result, Reasons: reasons, Decisions: []policy.Decision{
+			{Check: &policy.Check{Policy: signed, Rule: "check", Action: action}, Result: policy.Fail, Reasons: reasons},
+		}}
+	}
+	broken := policy.Reason{Code: policy.PolicyError, Path: "ClusterPolicy/signed/r", Message: "gone"}
+	for _, row := range []struct {
+		reason  string
+		outcome gate.Outcome
+		want    []string
+	}{
+		{"a rule about the object", gate.Outcome{Rules: []policy.RuleResult{failed(labels, policy.Enforce, because("no\nlabel"))}, Reasons: []policy.Reason{because("no\nlabel")}}, []string{"policy labels.r: no label"}},
+		{"under audit", gate.Outcome{Rules: []policy.RuleResult{failed(labels, policy.Audit, because("no label"))}, Warnings: []policy.Reason{because("no label")}}, nil},
+		{"another rule with the same words denies", gate.Outcome{Rules: []policy.RuleResult{failed(labels, policy.Audit, because("no")), failed(signed, policy.Enforce, because("no"))}, Reasons: []policy.Reason{because("no")}}, []string{"policy signed.r: no"}},
+		{"two images for one reason", gate.Outcome{Verdicts: []gate.Verdict{verdict(gate.Deny, policy.Enforce, because("unsigned")), verdict(gate.Deny, policy.Enforce, because("unsigned"))}}, []string{"policy signed.check: unsigned"}},
+		{"all reasons of an image", gate.Outcome{Verdicts: []gate.Verdict{verdict(gate.Deny, policy.Enforce, because("unsigned"), because("ask the build team"))}}, []string{"policy signed.check: unsigned", "policy signed.check: ask the build team"}},
+		{"an admitted image", gate.Outcome{Verdicts: []gate.Verdict{verdict(gate.Allow, policy.Enforce, because("unsigned"))}}, nil},
+		{"an image under audit, which another policy denies", gate.Outcome{Verdicts: []gate.Verdict{verdict(gate.Deny, policy.Audit, because("unsigned"))}}, nil},
+		{"a rule with an error", gate.Outcome{Rules: []policy.RuleResult{{Policy: signed, Rule: "r", Err: errors.New("gone")}}, Reasons: []policy.Reason{broken}}, []string{"policy signed.r: gone"}},
+		{"an admitted error", gate.Outcome{Rules: []policy.RuleResult{{Policy: signed, Rule: "r", Err: errors.New("gone")}}, Warnings: []policy.Reason{broken}}, nil},
+		{"no rule", gate.Outcome{Reasons: []policy.Reason{{Code: policy.Malformed, Message: "no reference"}}}, nil},
+	} {
+		var got []string
+		for _, one := range review.Objections(&row.outcome) {
+			got = append(got, one.String())
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
+		}
 	}
 }
 
