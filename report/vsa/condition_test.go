@@ -35,7 +35,7 @@ func TestCondition(t *testing.T) {
 		{func(s map[string]any) { s["policy"] = map[string]any{"digest": map[string]any{"sha256": "ac"}} }, "other policies", "other policies"},
 		{func(s map[string]any) { s["policy"] = map[string]any{"digest": map[string]any{"sha512": "ab"}} }, "other policies", "the digest under another algorithm"},
 		{func(s map[string]any) { delete(s, "policy") }, "other policies", "no policies"},
-		{func(s map[string]any) { s["verifiedLevels"] = "SLSA_BUILD_LEVEL_3" }, "cannot unmarshal", "another type"},
+		{func(s map[string]any) { s["verifiedLevels"] = "SLSA_BUILD_LEVEL_3" }, "want a list, found string", "another type"},
 	} {
 		summary := map[string]any{
 			"verifier": map[string]any{"id": verifier}, "timeVerified": now.Add(-59 * time.Minute), "resourceUri": resource,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -40,6 +41,9 @@ func (c *Configuration) check() error {
 	found.refuse(!slices.Contains([]string{"json", "text"}, c.Log.Format), "log.format: want json or text, found %q", c.Log.Format)
 	if _, err := labels.Parse(c.Policies.Selector); err != nil {
 		found.refuse(true, "policies.selector: %w", err)
+	}
+	for _, name := range c.Exceptions.Namespaces {
+		found.refuse(name != "*" && len(validation.IsDNS1123Label(name)) > 0, "exceptions.namespaces: %q: want the name of a namespace, or \"*\" for all", name)
 	}
 	c.checkRoles(&found)
 	c.checkMode(&found)

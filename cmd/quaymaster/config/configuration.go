@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -345,18 +346,12 @@ func (c *Configuration) fill() {
 	orText(&c.Certificate.Secret, "quaymaster-certificate")
 	orText(&c.Log.Level, "info")
 	orText(&c.Log.Format, "json")
-	if c.Webhooks.Port == 0 {
-		c.Webhooks.Port = 443
-	}
+	c.Webhooks.Port = cmp.Or(c.Webhooks.Port, 443)
 	if c.Webhooks.ExcludedNamespaces == nil {
 		c.Webhooks.ExcludedNamespaces = &[]string{"kube-system"}
 	}
-	if c.Kubernetes.QPS == 0 {
-		c.Kubernetes.QPS = 50
-	}
-	if c.Kubernetes.Burst == 0 {
-		c.Kubernetes.Burst = 100
-	}
+	c.Kubernetes.QPS = cmp.Or(c.Kubernetes.QPS, 50)
+	c.Kubernetes.Burst = cmp.Or(c.Kubernetes.Burst, 100)
 	if c.Endpoints.API.TokenReview && len(c.Endpoints.API.Audiences) == 0 {
 		c.Endpoints.API.Audiences = []string{"quaymaster"}
 	}
@@ -369,12 +364,8 @@ func (c *Configuration) fill() {
 		day := Duration(24 * time.Hour)
 		c.Ages.Stale = &day
 	}
-	if c.Limits.Requests == 0 {
-		c.Limits.Requests = 256
-	}
-	if c.Limits.Images == 0 {
-		c.Limits.Images = 16
-	}
+	c.Limits.Requests = cmp.Or(c.Limits.Requests, 256)
+	c.Limits.Images = cmp.Or(c.Limits.Images, 16)
 	for _, d := range []struct {
 		to    *Duration
 		usual time.Duration

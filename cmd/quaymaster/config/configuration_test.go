@@ -51,6 +51,7 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 		{"a field in another case, which would undo it", "listen: {clientCA: f}\n", "listen: {clientCA: f, clientca: ''}\n", "clientca"},
 		{"an authority without TLS", "sharedMemory: {address: 'h:6379', tls: true, caFile: f}\n", "sharedMemory: {address: 'h:6379', caFile: f}\n", "tls"},
 		{"a shared cache under a key of this process", "standalone: true\npolicies: {folders: [p]}\ncertificate: {folder: f}\nsharedMemory: {address: 'h:6379'}\n", "standalone: true\npolicies: {folders: [p]}\nsharedMemory: {address: 'h:6379'}\n", "certificate.folder"},
+		{"exceptions of a pattern", "exceptions: {namespaces: ['*', team-a]}\n", "exceptions: {namespaces: ['team-*']}\n", "exceptions.namespaces: \"team-*\""},
 		{"another kind", "", "kind: Other\n", "found \"quaymaster.dev/v1alpha1\" and \"Other\""},
 		{"another kind, which has other fields", "", "kind: Pod\nmetadata: {name: a}\n", "and \"Pod\""},
 	} {
