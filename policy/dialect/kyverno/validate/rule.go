@@ -214,7 +214,8 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{
-		Result: found.result, Reasons: found.reasons, Exempted: found.exempted, Doubtful: found.doubtful || found.result == policy.Pass && r.head.AssumesUser(about.Subject), Action: act,
+		Result: found.result, Reasons: found.reasons, Exempted: found.exempted, Action: act,
+		Doubtful:         found.doubtful || found.result == policy.Pass && r.head.AssumesUser(about.Subject),
 		AuditAnnotations: found.annotations, Properties: r.head.Properties().With(data, found.properties),
 	}
 }
