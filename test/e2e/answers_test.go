@@ -121,7 +121,7 @@ func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 			t.Errorf("%s: the client heard %q, want a warning: %t", row.reason, warnings, row.warned)
 		}
 		for _, text := range warnings {
-			if !strings.Contains(text, "[unsigned]") || !strings.Contains(text, bare) || !strings.Contains(text, "ClusterPolicy/answers, rule signed") {
+			if !strings.Contains(text, "[unsigned]") || !strings.Contains(text, bare) || !strings.Contains(text, "ClusterPolicy, policy answers.signed") {
 				t.Errorf("%s: the warning %q does not say what and why", row.reason, text)
 			}
 		}
