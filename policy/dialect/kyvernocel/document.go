@@ -130,7 +130,7 @@ func Confine(targets []policy.Target, namespace string) []policy.Target {
 
 // Reach is the external data that the expressions of a policy may read. Expressions of a
 // namespaced policy run with the gateway's permissions, so they have no HTTP and no global
-// context, as in Kyverno, and ask about nobody's access.
+// context, as in Kyverno, and no authorizer.
 func Reach(namespaced bool) cel.Options {
 	return cel.Options{
 		Resource: true, HTTP: !namespaced, GlobalContext: !namespaced, ImageData: true, Namespaced: namespaced, RequestObjects: true, Authorizer: !namespaced,

@@ -13,8 +13,6 @@ func IsRemoved(group, resource string) bool {
 		return resource == "podsecuritypolicies"
 	case "batch":
 		return resource == "scheduledjobs"
-	case "settings.k8s.io":
-		return resource == "podpresets"
 	case "admissionregistration.k8s.io":
 		return slices.Contains([]string{"initializerconfigurations", "externaladmissionhookconfigurations"}, resource)
 	}

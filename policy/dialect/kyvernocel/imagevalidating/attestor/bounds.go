@@ -29,8 +29,8 @@ const (
 	// maxRepositories bounds the TUF repositories that are read in the background for policies of
 	// the whole cluster: one for each trusted private Sigstore instance.
 	maxRepositories = 64
-	// maxNamespaceRepositories bounds those for the policies of a namespace, whose users must not
-	// take what others need, and maxSpreadRepositories those for all namespaces together.
+	// maxNamespaceRepositories bounds those for the policies of a namespace, so that it does
+	// not take what others need, and maxSpreadRepositories those for all namespaces together.
 	maxNamespaceRepositories = 8
 	maxSpreadRepositories    = 256
 )

@@ -13,9 +13,10 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/fieldcheck"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/partial"
 )
 
-// Targets are the parts of an expression whose functions are those of optionals, by their number.
+// Targets are the parts of an expression, by their number, that have functions of optionals.
 type Targets map[int64]bool
 
 // TargetsOf returns the targets in a checked expression. A target of a type that is known, and is
@@ -41,42 +42,8 @@ func (t Targets) Decorate(part interpreter.InterpretableV2) interpreter.Interpre
 	if !t[part.ID()] {
 		return part
 	}
-	if attribute, is := part.(interpreter.InterpretableAttribute); is {
-		return targetAttribute{attribute}
-	}
-	return target{part}
+	return partial.Replaced(part, of)
 }
-
-// targetAttribute is a target that is an attribute, as the library requires of a part whose number
-// a computed index has, too.
-type targetAttribute struct {
-	interpreter.InterpretableAttribute
-}
-
-// Eval implements interpreter.Interpretable.
-func (t targetAttribute) Eval(vars interpreter.Activation) ref.Val {
-	return t.Exec(interpreter.AsFrame(vars))
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (t targetAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return of(t.InterpretableAttribute.Exec(frame))
-}
-
-// target is the target of a function of optionals. It embeds no interpretable: each method that
-// evaluates it returns an optional.
-type target struct{ part interpreter.InterpretableV2 }
-
-// ID implements interpreter.Interpretable.
-func (t target) ID() int64 { return t.part.ID() }
-
-// Eval implements interpreter.Interpretable.
-func (t target) Eval(vars interpreter.Activation) ref.Val {
-	return t.Exec(interpreter.AsFrame(vars))
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (t target) Exec(frame *interpreter.ExecutionFrame) ref.Val { return of(t.part.Exec(frame)) }
 
 func of(value ref.Val) ref.Val {
 	switch value.(type) {
