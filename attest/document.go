@@ -193,5 +193,5 @@ func (s *search) add(p *document) {
 }
 
 func (p *document) where() string {
-	return p.origin.String() + ", blob " + p.layer.Digest.Short()
+	return p.origin.String() + ", blob " + p.layer.Digest.String()
 }

@@ -98,14 +98,6 @@ func (d Digest) IsZero() bool { return d.s == "" }
 // String returns "algorithm:hex", or "" for the zero Digest.
 func (d Digest) String() string { return d.s }
 
-// Short returns the algorithm and the first twelve digits, for tables.
-func (d Digest) Short() string {
-	if d.IsZero() {
-		return ""
-	}
-	return d.Algorithm() + ":" + d.Hex()[:12]
-}
-
 // MarshalText makes a Digest a plain string in JSON.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.s), nil }
 

@@ -92,15 +92,6 @@ func TestDigestInJSON(t *testing.T) {
 	}
 }
 
-func TestDigestShort(t *testing.T) {
-	if got := image.MustParseDigest("sha256:" + hex64).Short(); got != "sha256:0123456789ab" {
-		t.Errorf("got %q", got)
-	}
-	if got := (image.Digest{}).Short(); got != "" {
-		t.Errorf("the zero digest is %q", got)
-	}
-}
-
 func TestMustPanics(t *testing.T) {
 	for name, call := range map[string]func(){
 		"digest":    func() { image.MustParseDigest("x") },

@@ -27,13 +27,13 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(pinned.Digest().Short())
+	fmt.Println(pinned.Digest().String())
 	fmt.Println(meter.Requests(), "request,", meter.Pulls(), "counted pulls")
 
 	_, _, err = client.Manifest(context.Background(), pinned.Repository(), "v2")
 	fmt.Println(image.KindOf(err))
 	// Output:
-	// sha256:d385ff3a7712
+	// sha256:d385ff3a77129aaa3e6b654ce4f31620f4e138baa5f41d829abb45332a4c2ac9
 	// 1 request, 0 counted pulls
 	// not-found
 }

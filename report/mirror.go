@@ -6,7 +6,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -64,7 +63,7 @@ func (a Attempt) String() string {
 		text = "not queried"
 	}
 	if !a.TagDigest.IsZero() {
-		text += "; its tag resolves to " + a.TagDigest.Short()
+		text += "; its tag resolves to " + a.TagDigest.String()
 	}
 	if a.Error != "" && a.State != redirect.Missing && a.State != redirect.Differs { // the line already names those states
 		text += ": " + clean(a.Error)
@@ -97,13 +96,7 @@ func (t *text) mirror(v Image) {
 	if m == nil {
 		return
 	}
-	shown := *m
-	if place, digest, ok := strings.Cut(m.Target, "@"); ok && !t.options.Verbose {
-		if parsed, err := image.ParseDigest(digest); err == nil {
-			shown.Target = place + "@" + parsed.Short()
-		}
-	}
-	t.detail(dim, "mirror", shown.String())
+	t.detail(dim, "mirror", m.String())
 	t.detail(dim, "because", clean(m.Why))
 	for _, a := range m.Attempts {
 		if t.options.Verbose || a.State != redirect.Chosen && a.State != redirect.NotAsked {
@@ -111,7 +104,7 @@ func (t *text) mirror(v Image) {
 		}
 	}
 	if !m.OtherDigest.IsZero() {
-		t.detail(yellow, "differs", "the tag resolves to "+v.Digest.Short()+", and at the other registry to "+m.OtherDigest.Short())
+		t.detail(yellow, "differs", "the tag resolves to "+v.Digest.String()+", and at the other registry to "+m.OtherDigest.String())
 	}
 	if t.options.Verbose && len(m.PullSecrets) > 0 {
 		t.detail(dim, "secrets", clean(strings.Join(m.PullSecrets, ", ")))

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -149,7 +148,7 @@ func (t *text) image(r Record, v Image, width int) {
 		}
 		t.detail(dim, "exactly", clean(v.Pinned))
 	} else {
-		t.detail(dim, "digest", v.Digest.Short())
+		t.detail(dim, "digest", v.Digest.String())
 	}
 	if v.Position != nil && (!v.Result.Admits() || len(v.Warnings) > 0 || t.options.Verbose) {
 		t.detail(dim, "where", clean(v.Position.String()))
@@ -251,7 +250,7 @@ func (t *text) reasons(entry string, reasons []policy.Reason) {
 			break
 		}
 		if i > 0 && isSameMiss(r, last) { // of other evidence
-			t.evidence(r)
+			t.detail(dim, whereLabel(r), clean(r.Where))
 			continue
 		}
 		last = r
@@ -262,7 +261,7 @@ func (t *text) reasons(entry string, reasons []policy.Reason) {
 		t.detail(plain, "why", clean(r.Message)+" ["+clean(string(r.Code))+"]")
 		t.detail(dim, "expected", clean(r.Expected))
 		t.detail(dim, "found", clean(r.Found))
-		t.evidence(r)
+		t.detail(dim, whereLabel(r), clean(r.Where))
 	}
 	if len(reasons) > 0 {
 		t.detail(dim, "next", clean(reasons[0].Hint))
@@ -273,17 +272,6 @@ func (t *text) reasons(entry string, reasons []policy.Reason) {
 func isSameMiss(a, b policy.Reason) bool {
 	a.Where, b.Where = "", ""
 	return a == b
-}
-
-// evidence writes the location of the evidence; its digest is short unless Verbose.
-func (t *text) evidence(r policy.Reason) {
-	where := clean(r.Where)
-	if place, digest, ok := strings.Cut(where, "@"); ok && !t.options.Verbose {
-		if parsed, err := image.ParseDigest(digest); err == nil {
-			where = place + "@" + parsed.Short()
-		}
-	}
-	t.detail(dim, whereLabel(r), where)
 }
 
 // detail writes a label and a value under an image, and nothing for an empty value. clean has

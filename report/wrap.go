@@ -21,71 +21,22 @@ func pageWidth(asked int) int {
 	return min(max(asked, minWidth), maxWidth)
 }
 
-// wrap breaks cleaned text into lines of at most width columns: at blanks, and inside words that
-// are longer than a line at the joints of a name.
+// wrap breaks cleaned text at blanks into lines of at most width columns. A word that is longer,
+// such as a reference or a digest, is never cut, so that it can be copied and searched for.
 func wrap(text string, width int) []string {
 	var lines []string
 	var line string
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && columns(line)+1+columns(word) <= width {
+		switch {
+		case line == "":
+			line = word
+		case columns(line)+1+columns(word) <= width:
 			line += " " + word
-			continue
-		}
-		if room := width - columns(line) - 1; line != "" && columns(word) > width && room >= width/2 {
-			first := divide(word, room)[0] // it is divided anyway, so it may start in this line
-			line, word = line+" "+first, word[len(first):]
-		}
-		if line != "" {
-			lines = append(lines, line)
-		}
-		pieces := divide(word, width)
-		lines = append(lines, pieces[:len(pieces)-1]...)
-		line = pieces[len(pieces)-1]
-	}
-	if line != "" || len(lines) == 0 {
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// divide cuts a word into pieces of at most width columns, at the joints of a name.
-func divide(word string, width int) []string {
-	var pieces []string
-	for columns(word) > width {
-		at := joint(word[:cut(word, width)])
-		pieces = append(pieces, word[:at])
-		word = word[at:]
-	}
-	return append(pieces, word)
-}
-
-// joint returns the position to cut a full line: before an @, else after the last separator, else
-// before a dot or a bracket; at its end if its second half has none.
-func joint(line string) int {
-	half := len(line) / 2
-	if i := strings.IndexByte(line[half:], '@'); i >= 0 && half+i > 0 {
-		return half + i
-	}
-	if i := strings.LastIndexAny(line[half:], "/,&?=:;"); i >= 0 {
-		return half + i + 1
-	}
-	if i := strings.LastIndexAny(line[half:], ".["); i >= 0 && half+i > 0 {
-		return half + i
-	}
-	return len(line)
-}
-
-// cut returns the number of bytes of word that fill at most width columns; at least one
-// character.
-func cut(word string, width int) int {
-	used := 0
-	for i, r := range word {
-		used += columns(string(r))
-		if used > width && i > 0 {
-			return i
+		default:
+			lines, line = append(lines, line), word
 		}
 	}
-	return len(word)
+	return append(lines, line)
 }
 
 // wrapCommand breaks a shell command at blanks outside of quotes, so that the lines, each but the

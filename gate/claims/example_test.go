@@ -28,10 +28,10 @@ func ExampleTags_Resolve() {
 			fmt.Println("request to the registry")
 			return ref.Pin(image.Descriptor{Digest: image.DigestOf([]byte("manifest"))})
 		})
-		fmt.Println(pinned.Digest().Short(), err)
+		fmt.Println(pinned.Digest().String(), err)
 	}
 	// Output:
 	// request to the registry
-	// sha256:05b3abf2579a <nil>
-	// sha256:05b3abf2579a <nil>
+	// sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f <nil>
+	// sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f <nil>
 }

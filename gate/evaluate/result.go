@@ -33,6 +33,7 @@ type Result struct {
 	own      []policy.Decision // of the checks, by the named digest
 	children content.Index     // of the named digest, where a policy selects platforms
 	parent   content.Index     // the index that lists the named digest
+	primary  image.Repository  // where evidence is searched first
 	byParent []policy.Decision // of the checks, by parent; none where it was not asked or does not count
 	isAtTag  bool              // the tag of a reference with a digest resolves to that digest
 }
@@ -90,7 +91,7 @@ func (r *Result) platforms() decide.Platforms {
 func onIndex(decision policy.Decision, listing image.Pinned) policy.Decision {
 	decision.Reasons = append(slices.Clip(decision.Reasons), policy.Reason{
 		Code: policy.Verified, Path: decision.Check.Entry,
-		Message: "the proved index " + listing.Digest().Short() + " lists this platform",
+		Message: "the proved index " + listing.Digest().String() + " lists this platform",
 	})
 	return decision
 }
@@ -99,6 +100,11 @@ func onIndex(decision policy.Decision, listing image.Pinned) policy.Decision {
 // by the digest itself.
 func (r *Result) passesByIndex(i int) bool {
 	return r.own[i].Result != policy.Pass && i < len(r.byParent) && r.byParent[i].Result == policy.Pass
+}
+
+// mayPassByIndex reports whether what could not be read decides whether the index meets a check.
+func (r *Result) mayPassByIndex(i int) bool {
+	return r.own[i].Result == policy.Fail && i < len(r.byParent) && r.byParent[i].Check != nil && r.byParent[i].Result == policy.Indeterminate
 }
 
 // lacksClaims reports whether a check that requires verification does not pass so far.
@@ -130,15 +136,15 @@ func (r *Result) Given(i int) policy.Given {
 	if r.Err != nil {
 		return Unasked(r.checks[i], r.Err)
 	}
-	if r.passesByIndex(i) {
-		return r.nearest(r.checks[i], r.byParent[i].Facts)
+	if r.passesByIndex(i) || r.mayPassByIndex(i) {
+		return r.nearest(r.checks[i])
 	}
 	return r.given(r.checks[i], r.answers.about(r.Pinned.Digest()))
 }
 
-// nearest is a judge's input about the index with the found facts, and the digest that it lists.
-func (r *Result) nearest(check *policy.Check, found []verify.Fact) policy.Given {
-	return r.given(check, decide.Nearest(r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), found))
+// nearest is a judge's input about the index and the digest that it lists.
+func (r *Result) nearest(check *policy.Check) policy.Given {
+	return r.given(check, decide.Nearest(r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.primary))
 }
 
 // given is a judge's input about the image by the answers about a digest.

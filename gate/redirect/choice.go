@@ -78,7 +78,7 @@ func (a Attempt) Words() string {
 	case Missing:
 		return "does not have the digest"
 	case Differs:
-		return "has another digest behind the tag (" + a.Tag.Short() + ") and does not have this one"
+		return "has another digest behind the tag (" + a.Tag.String() + ") and does not have this one"
 	case Resting:
 		return "did not answer recently and was not queried" + a.because()
 	case Failed:

@@ -41,9 +41,9 @@ func Example() {
 	for _, attempt := range choice.Attempts {
 		fmt.Println(attempt.Target, attempt.State)
 	}
-	fmt.Println(choice.Target.Ref(), choice.Target.Digest().Short())
+	fmt.Println(choice.Target.Ref(), choice.Target.Digest().String())
 	// Output:
 	// far.example/hub/library/nginx:1.27 missing
 	// near.example/hub/library/nginx:1.27 chosen
-	// near.example/hub/library/nginx:1.27 sha256:bd25d527db46
+	// near.example/hub/library/nginx:1.27 sha256:bd25d527db46afc26fed4e90e4af7cd1f0576f9d1c0ff150a0d0bd81564aadf5
 }

@@ -103,11 +103,11 @@ func BesideIndex(own, index policy.Decision, err error) policy.Decision {
 // onChild decides about one child of an index. An index inside may list any platform.
 func (p Platforms) onChild(check *policy.Check, child image.Descriptor) policy.Decision {
 	if child.IsIndex() {
-		err := fmt.Errorf("it lists the index %s, whose platforms are not looked at", child.Digest.Short())
+		err := fmt.Errorf("it lists the index %s, whose platforms are not looked at", child.Digest.String())
 		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(err, check.Entry)}}
 	}
 	one := Check(check, p.Answers(child.Digest))
-	name := child.Digest.Short()
+	name := child.Digest.String()
 	if child.Platform != nil {
 		name = child.Platform.String()
 	}

@@ -36,10 +36,10 @@ func Example() {
 	}
 	defer func() { _ = opened.Close() }()
 	pinned, err := opened.Resolve(context.Background(), image.MustParse("reg.example/app:v1"))
-	fmt.Println(pinned.Digest().Short(), err)
+	fmt.Println(pinned.Digest().String(), err)
 	_, err = opened.Resolve(context.Background(), image.MustParse("reg.example/app:v2"))
 	fmt.Println(image.KindOf(err))
 	// Output:
-	// sha256:732112270d7e <nil>
+	// sha256:732112270d7e59418a8c080b134b24cabd67d250d0d0147a97ed95ba5c280aa4 <nil>
 	// not-found
 }

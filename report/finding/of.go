@@ -129,7 +129,7 @@ func (m *record) image(v *report.Image) {
 		Repository: report.Clean(repository(v.Reference)), Position: v.Position,
 	}
 	m.object.Images = append(m.object.Images, Image{
-		Place: about.Place, Written: about.Image, Digest: v.Digest.Short(), Result: v.Result, Position: v.Position,
+		Place: about.Place, Written: about.Image, Digest: v.Digest.String(), Result: v.Result, Position: v.Position,
 	})
 	before := m.reported
 	m.reported = map[key]bool{} // reasons of another image get findings of their own

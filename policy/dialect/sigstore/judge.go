@@ -73,7 +73,7 @@ func (j *judge) named(given *policy.Given) policy.Decision {
 		return j.image(given)
 	}
 	return policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{
-		Code: policy.DigestPinned, Path: ruleName, Message: "no glob matches the digest of the tag, " + ref.Digest().Short(),
+		Code: policy.DigestPinned, Path: ruleName, Message: "no glob matches the digest of the tag, " + ref.Digest().String(),
 	}}}
 }
 
@@ -196,16 +196,16 @@ func configs(data policy.ImageData) (list map[string]json.RawMessage, fault stri
 	for _, child := range data.Children {
 		config, err := ociv1.ParseConfigFile(bytes.NewReader(child.Config))
 		if err != nil {
-			return nil, fmt.Sprintf("the configuration of %s cannot be read: %v", child.Descriptor.Digest.Short(), err)
+			return nil, fmt.Sprintf("the configuration of %s cannot be read: %v", child.Descriptor.Digest.String(), err)
 		}
 		if listed := child.Descriptor.Platform; listed != nil && (listed.OS != config.OS || listed.Architecture != config.Architecture) {
 			return nil, fmt.Sprintf("the index lists %s for %s, and its configuration is for %s/%s",
-				child.Descriptor.Digest.Short(), listed, config.OS, config.Architecture)
+				child.Descriptor.Digest.String(), listed, config.OS, config.Architecture)
 		}
 		platform := ociv1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant, OSVersion: config.OSVersion}.String()
 		text, err := json.Marshal(config)
 		if err != nil {
-			return nil, fmt.Sprintf("the configuration of %s cannot be written: %v", child.Descriptor.Digest.Short(), err)
+			return nil, fmt.Sprintf("the configuration of %s cannot be written: %v", child.Descriptor.Digest.String(), err)
 		}
 		if other, twice := list[platform]; twice && !bytes.Equal(other, text) {
 			return nil, "two images are of the platform " + platform + ", and the runtime may choose either"
