@@ -351,6 +351,7 @@ func TestHashesOfLargeAuthorities(t *testing.T) {
 		}
 		all = append(all, a)
 	}
+	f.hashes.CleanUp() // else excess entries go during later calls
 	for _, a := range all {
 		if f.IsHashed(a) {
 			kept++

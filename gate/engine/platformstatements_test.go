@@ -172,6 +172,13 @@ func TestForbiddenStatementsOfAPlatform(t *testing.T) {
 	if err := v.SignBundle(index, verifytest.Claim{Signer: v.Signer, NoLog: true}, nil); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"nothing", "forbidden", "unread", "refused", "limited", "flooded"} {
+		v.Build("sigs/all", name, name)
+	}
+	elsewhere := v.BuildIndex("sigs/all", "v1", children...)
+	if err := v.SignBundle(elsewhere, verifytest.Claim{Signer: v.Signer, NoLog: true}, nil); err != nil || elsewhere.Manifest.Digest != index.Manifest.Digest {
+		t.Fatalf("%v, %s", err, elsewhere.Manifest.Digest)
+	}
 	fault := func(name string, do registrytest.Action) registrytest.Fault {
 		return registrytest.Fault{Kind: registrytest.Referrers, Repository: "shop/forbids", Reference: images[name].Manifest.Digest, Do: do}
 	}
@@ -190,13 +197,27 @@ func TestForbiddenStatementsOfAPlatform(t *testing.T) {
 		fault("limited", registrytest.Status(429)), fault("flooded", registrytest.ForgeReferrers(flood...)))
 	head, _, _ := strings.Cut(validatingPlatforms, "  validations:")
 	signed := head + "  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}\n"
-	forbids := signed + "  - {expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.other, [attestors.key]) == 0)'}\n"
+	const forbidden = "  - {expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.other, [attestors.key]) == 0)'}\n"
+	alone := strings.Replace(head, "{name: scanned}", "{name: forbids}", 1) + "  validationConfigurations: {required: false}\n  validations:\n" + forbidden
+	policies := map[string]string{
+		"one policy":                 signed + forbidden,
+		"two policies":               signed + "---\n" + alone,
+		"a policy that only forbids": alone,
+		"a policy in Rego that only forbids": platformsImagePolicy + `  authorities: [{name: any, static: {action: pass}}, {name: other, key: {data: KEY}, attestations: [{name: other, predicateType: 'https://example.com/other/v1'}]}]
+  policy: {type: rego, data: "package sigstore\ndefault isCompliant = false\nisCompliant { not input.authorityMatches.other }"}
+`,
+		"a policy whose signatures are elsewhere": strings.Replace(head, "attestors: [", "attestors: [{name: signer, cosign: {key: {data: KEY}, ctlog: {insecureIgnoreTlog: true}, source: {repository: HOST/sigs/all}}}, ", 1) +
+			"  validations:\n  - {expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.signer]) > 0)'}\n" + forbidden,
+	}
 	for name, want := range map[string]gate.Result{
 		"nothing": gate.Allow, "forbidden": gate.Deny, "unread": gate.Error, "refused": gate.Error, "limited": gate.Error, "flooded": gate.Error,
 	} {
 		pod := podOf(t, index.Name+"@"+images[name].Manifest.Digest)
-		if outcome := gateOfVariants(t, v, forbids).Decide(t.Context(), pod); outcome.Result != want {
-			t.Errorf("%s: %s, want %s: %v", name, outcome.Result, want, against(outcome))
+		for reason, text := range policies {
+			outcome := gateOfVariants(t, v, text).Decide(t.Context(), pod)
+			if outcome.Result != want {
+				t.Errorf("%s, %s: %s, want %s: %v", reason, name, outcome.Result, want, against(outcome))
+			}
 		}
 		if outcome := gateOfVariants(t, v, signed).Decide(t.Context(), pod); outcome.Result != gate.Allow {
 			t.Errorf("%s, of a policy that forbids nothing: %s: %v", name, outcome.Result, against(outcome))

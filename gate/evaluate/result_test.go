@@ -109,7 +109,7 @@ func TestDecideByIndex(t *testing.T) {
 			r.byParent = []policy.Decision{{Check: c.check, Result: c.parent}}
 		}
 		got := r.Decide(0)
-		isNamed := len(got.Reasons) > 0 && strings.Contains(got.Reasons[len(got.Reasons)-1].Message, listing.Digest().Short())
+		isNamed := len(got.Reasons) > 0 && strings.Contains(got.Reasons[len(got.Reasons)-1].Message, listing.Digest().String())
 		if got.Result != c.want || isNamed != c.byIndex {
 			t.Errorf("%s: %+v, want %s", c.reason, got, c.want)
 		}
@@ -188,9 +188,9 @@ func TestIsVerified(t *testing.T) {
 	}
 }
 
-// TestMayContradict: statements about an index do not count where those about the platform do not
-// meet the policy, or, in the same repository, could not be read.
-func TestMayContradict(t *testing.T) {
+// TestDecideByNearest: statements about an index do not count where those about the platform do not
+// meet the policy, and it is indeterminate where those could not be read.
+func TestDecideByNearest(t *testing.T) {
 	here, elsewhere := parse(t, "registry.example/app").Repository(), parse(t, "mirror.example/app").Repository()
 	gap := func(in image.Repository, kind image.Kind) policy.Answer {
 		return policy.Answer{Gaps: []error{attest.Gap{Repository: in, Err: &image.Error{Kind: kind}}}}
@@ -207,28 +207,33 @@ func TestMayContradict(t *testing.T) {
 	both.Deny = dirty{}
 	both.Attestations = append(both.Attestations, both.Attestations[0])
 	both.Attestations[1].Name, both.Attestations[1].PredicateType = "sbom", "sbom"
+	named := scans(clean{})
+	named.Sources = []attest.Source{{Repository: elsewhere}}
 	mixed := scans(clean{})
 	mixed.Requirements = signature.Requirements
 	for _, c := range []struct {
 		reason string
 		check  *policy.Check
 		own    policy.Answer // about the platform: to its first query
-		want   bool
+		want   policy.Result
 	}{
-		{"the statements of the platform were not read", scans(clean{}), unread, true},
-		{"all was read", scans(clean{}), policy.Answer{}, false},
-		{"elsewhere", scans(clean{}), gap(elsewhere, image.Unavailable), false},
-		{"beyond a bound", scans(clean{}), gap(here, image.Bound), true},
-		{"one that meets the condition", scans(clean{}), stated("clean"), false},
-		{"one that does not", scans(clean{}), stated("dirty"), true},
-		{"statements without a condition", scans(nil), unread, false},
-		{"statements that may deny", denies, unread, true},
-		{"one that is denied", denies, stated("dirty"), true},
-		{"one that is not", denies, stated("clean"), false},
-		{"one that is denied, where another is on the index alone", both, stated("dirty"), true},
-		{"one that is not, where another is on the index alone", both, stated("clean"), false},
-		{"signatures, which cannot contradict", signature, unread, false},
-		{"unread signatures beside statements that were read", mixed, unread, false},
+		{"the statements of the platform were not read", scans(clean{}), unread, policy.Indeterminate},
+		{"all was read", scans(clean{}), policy.Answer{}, policy.Pass},
+		{"at a mirror", scans(clean{}), gap(elsewhere, image.Unavailable), policy.Pass},
+		{"refused by a mirror", scans(clean{}), gap(elsewhere, image.Refused), policy.Indeterminate},
+		{"at a repository that does not exist", scans(clean{}), gap(here, image.NotFound), policy.Pass},
+		{"at a repository that the policy names", named, gap(elsewhere, image.Unavailable), policy.Indeterminate},
+		{"beyond a bound", scans(clean{}), gap(here, image.Bound), policy.Indeterminate},
+		{"one that meets the condition", scans(clean{}), stated("clean"), policy.Pass},
+		{"one that does not", scans(clean{}), stated("dirty"), policy.Fail},
+		{"statements without a condition", scans(nil), unread, policy.Pass},
+		{"statements that may deny", denies, unread, policy.Indeterminate},
+		{"one that is denied", denies, stated("dirty"), policy.Fail},
+		{"one that is not", denies, stated("clean"), policy.Pass},
+		{"one that is denied, where another is on the index alone", both, stated("dirty"), policy.Fail},
+		{"one that is not, where another is on the index alone", both, stated("clean"), policy.Pass},
+		{"signatures, which cannot contradict", signature, unread, policy.Pass},
+		{"unread signatures beside statements that were read", mixed, unread, policy.Pass},
 	} {
 		r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
 		r.parent.Pinned = pin(t, digestOf(t, "b"))
@@ -244,9 +249,8 @@ func TestMayContradict(t *testing.T) {
 				r.answers.set(claimQueryOf(r.Pinned.Digest(), q), policy.Answer{})
 			}
 		}
-		above := []verify.Fact{{Origin: attest.Origin{Repository: here}}}
-		if got := r.mayContradict(t.Context(), c.check, above); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
+		if got := r.decideByNearest(t.Context(), c.check); got.Result != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got.Result, c.want)
 		}
 	}
 }

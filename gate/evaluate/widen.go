@@ -12,7 +12,6 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
-	"github.com/quaymaster/quaymaster/verify"
 )
 
 // widen evaluates other digests than the one that the reference names, where a policy
@@ -63,20 +62,27 @@ func (r *Result) decideByParent(ctx context.Context) {
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
 			above := r.decideBy(ctx, check, r.parent.Pinned)
-			if above.Result == policy.Indeterminate || !r.mayContradict(ctx, check, above.Facts) {
+			if above.Result == policy.Indeterminate {
 				r.byParent[i] = above
+				continue
+			}
+			switch nearest := r.decideByNearest(ctx, check); {
+			case nearest.Result == policy.Pass:
+				r.byParent[i] = above
+			case nearest.Result == policy.Indeterminate && above.Result == policy.Pass:
+				r.byParent[i] = nearest
 			}
 		}
 	}
 }
 
-// mayContradict reports whether statements about the platform itself may not meet what those about
-// its index meet: verified ones, or ones that could not be read.
-func (r *Result) mayContradict(ctx context.Context, check *policy.Check, above []verify.Fact) bool {
+// decideByNearest decides by the statements about the platform itself, where there are any, and else
+// by those about its index.
+func (r *Result) decideByNearest(ctx context.Context, check *policy.Check) policy.Decision {
 	if check.Judge == nil {
-		return decide.MayContradict(check, r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), above)
+		return decide.ByNearest(check, r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.primary)
 	}
-	return Judge(ctx, check.Judge, []policy.Given{r.nearest(check, above)}).Decisions[0].Result != policy.Pass
+	return Judge(ctx, check.Judge, []policy.Given{r.nearest(check)}).Decisions[0]
 }
 
 // selectsPlatforms reports whether a check requires claims about children of an index.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
@@ -73,25 +74,29 @@ func Contradicted(own policy.Decision) bool {
 	})
 }
 
-// MayContradict reports whether statements about a platform do not meet conditions, or meet the deny
-// condition, unlike those found about its index in their place; or may, since they could not be
-// read.
-func MayContradict(check *policy.Check, own, index policy.Answers, above []verify.Fact) bool {
+// ByNearest decides a check that the index of a platform passes by the statements about the platform
+// itself, where there are any: they may not meet conditions, or meet the deny condition. Where they
+// could not be read, it is indeterminate.
+func ByNearest(check *policy.Check, own, index policy.Answers, at ...image.Repository) policy.Decision {
 	reads := check.Deny != nil || slices.ContainsFunc(check.Attestations, func(a policy.Attestation) bool { return a.Condition != nil })
 	if !reads {
-		return false
+		return policy.Decision{Check: check, Result: policy.Pass}
 	}
-	isUnread := slices.ContainsFunc(check.Questions(), func(q policy.Question) bool {
-		return q.Role != attest.Signature && len(policy.Unread(own(q).Gaps, above)) > 0
+	nearest := Nearest(own, index, at...)
+	return Check(check, func(q policy.Question) policy.Answer {
+		if unread := hidden(q, own(q).Gaps, at); q.Role != attest.Signature && len(unread) > 0 {
+			return policy.Answer{Gaps: unread} // beside a later statement those that were read do not count
+		}
+		return nearest(q)
 	})
-	return isUnread || Check(check, Nearest(own, index, above)).Result != policy.Pass
 }
 
 // Nearest returns the answers about the index that lists a platform, with the statements about the
 // platform itself in place of the index's where there are any, or where they could not be read, and
-// with the signatures of both: a policy may forbid one, and a statement. Found are the facts about the
-// index by all questions: what the same registry did not return of the platform may be forbidden.
-func Nearest(own, index policy.Answers, found []verify.Fact) policy.Answers {
+// with the signatures of both: a policy may forbid one, and a statement. What was not read of the
+// platform at its repositories, or at those that the policy names, may be a forbidden one, whatever is
+// known about the index.
+func Nearest(own, index policy.Answers, at ...image.Repository) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		above, nearer := index(q), own(q)
 		if q.Role == attest.Signature {
@@ -100,7 +105,7 @@ func Nearest(own, index policy.Answers, found []verify.Fact) policy.Answers {
 				Gaps: slices.Concat(above.Gaps, nearer.Gaps), Instead: above.Instead,
 			}
 		}
-		unread := policy.Unread(nearer.Gaps, slices.Concat(above.Facts, found))
+		unread := hidden(q, nearer.Gaps, at)
 		switch {
 		case len(nearer.Facts) > 0:
 			return nearer
@@ -109,6 +114,23 @@ func Nearest(own, index policy.Answers, found []verify.Fact) policy.Answers {
 		}
 		return above
 	}
+}
+
+// hidden returns the gaps that may hide a statement: of repositories where statements are expected, and
+// refusals of any, since the author of a workload causes those by the choice of pull secrets. A mirror
+// that does not answer hides nothing that the repository itself does not have.
+func hidden(q policy.Question, gaps []error, at []image.Repository) (unread []error) {
+	for _, source := range q.Sources {
+		at = append(slices.Clone(at), source.Repository)
+	}
+	for _, gap := range gaps {
+		of, ok := errors.AsType[attest.Gap](gap)
+		kind := image.KindOf(gap)
+		if ok && kind != image.NotFound && (kind == image.Refused || image.ByCredential(gap) || slices.Contains(at, of.Repository)) {
+			unread = append(unread, gap)
+		}
+	}
+	return unread
 }
 
 // attestation judges one: signers count only by statements that the condition
