@@ -277,7 +277,7 @@ func wildcardPattern(text string, exempts bool) images.Pattern {
 	prefix, rest := "^", text
 	if path, ok := strings.CutPrefix(text, "docker.io/"); ok && !strings.HasPrefix(path, "library/") {
 		prefix, rest = `^docker\.io/(library/)?`, path
-	} else if host, _, _ := strings.Cut(text, "/"); !exempts && !strings.ContainsAny(host, ".:") && host != "localhost" {
+	} else if !exempts && !reference.HasRegistry(text) {
 		prefix = `^(docker\.io/(library/)?)?`
 	}
 	if exempts {
@@ -288,6 +288,9 @@ func wildcardPattern(text string, exempts bool) images.Pattern {
 	}
 	if base, ok := strings.CutSuffix(rest, ":*"); ok && !strings.HasSuffix(base, "*") {
 		return images.Pattern(prefix + expression(base) + "[:@]")
+	}
+	if strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "?") { // Kyverno compares a digest as an empty tag, too
+		return images.Pattern(prefix + "(" + expression(rest) + "$|" + expression(rest[:len(rest)-1]) + "@)")
 	}
 	return images.Pattern(prefix + expression(rest) + "$")
 }

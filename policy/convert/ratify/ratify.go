@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/convert/notation"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
 // resource is a resource of Ratify's, of either version.
@@ -319,6 +320,8 @@ func (c reader) scopes(list []trustPolicy, at string) (named [][]images.Test, gl
 				c.Refuse(place, fmt.Sprintf("%q", text), "want an image, or its beginning and a * at the end, in lower case")
 			case slices.ContainsFunc(before, func(other string) bool { return overlap(text, other) }):
 				c.Refuse(place, fmt.Sprintf("%q overlaps another scope", text), "write scopes that do not overlap, as Ratify requires")
+			case wild && !reference.HasRegistry(prefix):
+				c.Refuse(place, fmt.Sprintf("%q has no registry", text), "write docker.io/library/"+prefix+"* or docker.io/"+prefix+"* for images of Docker Hub")
 			case wild:
 				named[i] = append(named[i], images.Pattern("^"+regexp.QuoteMeta(images.Hub(prefix))))
 			case !images.Scope(text).Exact():

@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 			{"name: cosign", "name: cosign, address: /plugins", "spec: has an address"}, {ratifyBase, ratifyBase + "---\n" + ratifyBase, "2 Verifiers"},
 			{"trustPolicies: [", "key: /x, trustPolicies: [", "spec.parameters.key"}, {`["*"]`, `["a.io/x"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
 			{`["*"]`, `["a.io/*", "a.io/b*"]`, "spec.parameters.trustPolicies[0].scopes[1]"}, {`["*"]`, `["*", "a.io/*"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
-			{`["*"]`, `["*.io"]`, "spec.parameters.trustPolicies[0].scopes[0]"}, {`["*"]`, `[]`, "spec.parameters.trustPolicies[0].scopes: is empty"},
+			{`["*"]`, `["*.io"]`, "spec.parameters.trustPolicies[0].scopes[0]"}, {`["*"]`, `["nginx*"]`, `scopes[0]: "nginx*" has no registry`}, {`["*"]`, `["nginx:*"]`, "has no registry"}, {`["*"]`, `["acme/app:*"]`, "has no registry"}, {`["*"]`, `[]`, "spec.parameters.trustPolicies[0].scopes: is empty"},
 			{"file: /etc/pki/one.pub", "provider: vault", `spec.parameters.trustPolicies[0].keys[0].provider: names the provider "vault"`},
 			{"file: /etc/pki/one.pub", "provider: vault, name: k", "spec.parameters.trustPolicies[0].keys[0].name"},
 			{"file: /etc/pki/one.pub", "name: k", "spec.parameters.trustPolicies[0].keys[0]: is not exactly one"},

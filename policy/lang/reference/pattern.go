@@ -20,6 +20,12 @@ func Normal(pattern string) string {
 	return image.NormalRegistry(host) + "/" + rest
 }
 
+// HasRegistry reports whether a pattern names a registry. Others are about Docker Hub's images.
+func HasRegistry(pattern string) bool {
+	_, _, ok := cutHost(pattern)
+	return ok
+}
+
 // cutHost splits a pattern that names a registry.
 func cutHost(pattern string) (host, rest string, ok bool) {
 	host, rest, ok = strings.Cut(pattern, "/")
