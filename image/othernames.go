@@ -2,6 +2,7 @@ package image
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,23 @@ func OtherRegistries(host string) []string {
 			return []string{other}
 		}
 	}
+	return slices.DeleteFunc(amazonNames(host), func(name string) bool { return name == host })
+}
+
+// UsualRegistry returns the name that policies usually have for a registry host: Amazon ECR's plain one,
+// and an IPv4 address as such. It returns any other host as it is.
+func UsualRegistry(host string) string {
+	if names := amazonNames(host); len(names) > 0 {
+		return names[0]
+	}
+	if other, ok := otherAddress(host); ok && strings.HasPrefix(host, "[") {
+		return other
+	}
+	return host
+}
+
+// amazonNames returns all names of a registry of Amazon ECR, the plain one first; none for others.
+func amazonNames(host string) []string {
 	type form struct{ service, domain string }
 	partitions := [...][]form{
 		{{".dkr.ecr.", ".amazonaws.com"}, {".dkr.ecr-fips.", ".amazonaws.com"}, {".dkr-ecr.", ".on.aws"}, {".dkr-ecr-fips.", ".on.aws"}},
@@ -26,13 +44,11 @@ func OtherRegistries(host string) []string {
 			if !ok || !found {
 				continue
 			}
-			var others []string
-			for _, other := range forms {
-				if other != f {
-					others = append(others, account+other.service+region+other.domain)
-				}
+			var names []string
+			for _, one := range forms {
+				names = append(names, account+one.service+region+one.domain)
 			}
-			return others
+			return names
 		}
 	}
 	return nil
@@ -54,6 +70,11 @@ func otherAddress(host string) (string, bool) {
 	}
 	_, err := netip.ParseAddr(name)
 	return "[::ffff:" + name + "]" + port, err == nil
+}
+
+// UsualName returns the repository under the name of its registry from UsualRegistry.
+func (r Repository) UsualName() Repository {
+	return Repository{registry: UsualRegistry(r.registry), path: r.path}
 }
 
 // OtherNames returns the repository under the other names of its registry from OtherRegistries.

@@ -78,11 +78,16 @@ func expand(text string) ([]string, bool) {
 
 // spellings are the equivalent texts of a reference, on which an expression of
 // matchImageReferences is evaluated. The author of a reference must not evade verification by its
-// spelling.
+// spelling, or by an unusual name of its registry. Under the usual name the unusual ones are not tried:
+// an expression that excludes a registry would select its images.
 func spellings(ref image.Ref) []string {
-	list := []string{ref.Written(), ref.String()}
-	if tag := ref.Tag(); tag != "" {
-		list = append(list, ref.Repository().String()+":"+tag)
+	list := []string{ref.Written()}
+	for _, repository := range []image.Repository{ref.Repository(), ref.Repository().UsualName()} {
+		name := repository.String()
+		list = append(list, name+strings.TrimPrefix(ref.String(), ref.Repository().String()))
+		if tag := ref.Tag(); tag != "" {
+			list = append(list, name+":"+tag)
+		}
 	}
 	if short, ok := strings.CutPrefix(ref.String(), "docker.io/"); ok {
 		list = append(list, short, "index.docker.io/"+short)

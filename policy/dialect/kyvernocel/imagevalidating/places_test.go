@@ -230,12 +230,16 @@ func TestReferences(t *testing.T) {
 		{"without it", "{expression: \"ref == 'library/nginx:latest'\"}", "docker.io/library/nginx", true},
 		{"in short", "{expression: \"ref == 'nginx:latest'\"}", "docker.io/library/nginx", true},
 		{"as go-containerregistry has it", "{expression: \"ref == 'index.docker.io/library/nginx:latest'\"}", "nginx", true},
+		{"an unusual name of the registry", "{expression: \"ref.startsWith('123456789012.dkr.ecr.us-east-1.amazonaws.com/')\"}", "123456789012.dkr-ecr.us-east-1.on.aws/app:v1", true},
+		{"its tag beside a digest, by another name", "{expression: \"ref == '123456789012.dkr.ecr.us-east-1.amazonaws.com/app:v1'\"}", "123456789012.dkr-ecr.us-east-1.on.aws/app:v1@sha256:" + strings.Repeat("a", 64), true},
+		{"another registry's", "{expression: \"ref.startsWith('123456789012.dkr.ecr.us-east-1.amazonaws.com/')\"}", "123456789012.dkr.ecr.us-east-2.amazonaws.com/app:v1", false},
 		{"of another registry not in short", "{expression: \"ref == 'b:1'\"}", "a.example/b:1", false},
 		{"of another owner not in short", "{expression: \"ref == 'b:1'\"}", "docker.io/a/b:1", false},
 		{"a tag beside a digest", "{expression: \"ref == 'a.example/b:1'\"}", "a.example/b:1" + digest, true},
 		{"another tag beside a digest", "{expression: \"ref == 'a.example/b:2'\"}", "a.example/b:1" + digest, false},
 		{"no tag", "{expression: \"ref == 'a.example/b:'\"}", "a.example/b" + digest, false},
-		{"another name of the registry, of which an expression cannot know", "{expression: \"ref.startsWith('1.dkr.ecr.eu-west-1.amazonaws.com/')\"}", "1.dkr-ecr.eu-west-1.on.aws/b:1", false},
+		{"an address as IPv6", "{expression: \"ref.startsWith('127.0.0.1:5000/')\"}", "[::ffff:127.0.0.1]:5000/b:1", true},
+		{"the usual name is no unusual one", "{expression: \"ref.startsWith('1.dkr-ecr.eu-west-1.on.aws/')\"}", "1.dkr.ecr.eu-west-1.amazonaws.com/b:1", false},
 		{"a negation selects no image by another name", "{expression: \"!ref.startsWith('127.0.0.1:5000/')\"}", "127.0.0.1:5000/b:1", false},
 	} {
 		p := testkit.Must(compile(edit(minimal, "spec:\n", "spec:\n  matchImageReferences: ["+c.references+"]\n")))(t)
