@@ -118,7 +118,8 @@ func subjectOf(body []byte) string {
 	return manifest.Subject.Digest
 }
 
-// Blobs implements files. Links are followed, within the layout, as by Open.
+// Blobs implements files. Links are followed, within the layout, as by Open. One that leads nowhere or
+// outside is a blob that cannot be read: it may be a statement.
 func (d directory) Blobs(algorithm string, most int64) ([]string, error) {
 	folder := path.Join("blobs", algorithm)
 	entries, err := fs.ReadDir(d.root.FS(), folder)
@@ -128,18 +129,18 @@ func (d directory) Blobs(algorithm string, most int64) ([]string, error) {
 	var names []string
 	for _, entry := range entries {
 		name := path.Join(folder, entry.Name())
-		if info, err := d.root.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() <= most {
+		if info, err := d.root.Stat(name); err != nil || info.Mode().IsRegular() && info.Size() <= most {
 			names = append(names, name)
 		}
 	}
 	return names, err
 }
 
-// Blobs implements files.
+// Blobs implements files. Links, which Open does not follow, are among them.
 func (a *archive) Blobs(algorithm string, most int64) ([]string, error) {
 	var names []string
 	for name, entry := range a.entries {
-		if rest, ok := strings.CutPrefix(name, "blobs/"+algorithm+"/"); ok && !strings.Contains(rest, "/") && entry.offset >= 0 && entry.size <= most {
+		if rest, ok := strings.CutPrefix(name, "blobs/"+algorithm+"/"); ok && !strings.Contains(rest, "/") && entry.size <= most {
 			names = append(names, name)
 		}
 	}
