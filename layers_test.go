@@ -18,7 +18,7 @@ var layers = map[string]int{
 	"gateway/status": 16, "cmd/quaymaster/gateway/lookups": 17, "cmd/quaymaster/gateway/documents": 18, "cmd/quaymaster/gateway/offline": 19, "cmd/quaymaster/gateway/reporting": 19,
 
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
-	"internal/file": 0, "internal/fairqueue": 0, "internal/waittime": 0, "internal/integer": 0, "internal/spelling": 0, "internal/strictjson": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
+	"internal/file": 0, "internal/fairqueue": 0, "internal/waittime": 0, "internal/integer": 0, "internal/spelling": 0, "internal/strictjson": 0, "internal/yamlline": 0, "internal/fieldname": 1, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/content": 1, "registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/status": 1, "registry/internal/login": 2,
 	"workload": 1, "workload/internal/yamldocument": 0, "registry/ratelimit": 0, "registry": 3, "registry/keychain": 4, "registry/keychain/provider": 4, "registry/layout": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/internal/limits": 2, "verify/internal/trustedroot": 2, "verify/internal/tufclient": 2, "verify/trust": 3, "verify/trust/kms": 4,
@@ -47,7 +47,7 @@ var layers = map[string]int{
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
 	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/documents": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 19, "gateway/certificates": 15, "gateway/webhooks": 17, "gateway/policies": 17, "gateway/snapshots": 15, "gateway/replicas": 19, "gateway/trust": 16, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 16,
-	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 16, "cmd/quaymaster/gateway": 20,
+	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/certpool": 0, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/flagsource": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 16, "cmd/quaymaster/gateway": 20,
 	"cmd/quaymaster": 22, "cmd/conformance": 14,
 }
 

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 // The type of a configuration file.
@@ -309,7 +312,7 @@ func Load(path string) (Configuration, error) {
 	}
 	c, err := Parse(text)
 	if err != nil {
-		return c, fmt.Errorf("configuration %s: %w", path, err)
+		return c, fmt.Errorf("configuration %s: %w", path, yamlline.Locate(text, err))
 	}
 	return c, nil
 }
@@ -324,15 +327,23 @@ func Parse(text []byte) (Configuration, error) {
 	if err != nil {
 		return c, err
 	}
-	problems, err := strictjson.Decode(text, &c)
-	for _, problem := range problems {
-		err = errors.Join(err, problem)
-	}
-	if err != nil {
+	if err := c.decode(text); err != nil {
 		return c, err
 	}
 	c.fill()
 	return c, c.check()
+}
+
+// decode reads JSON. An unknown field has the most similar one beside it.
+func (c *Configuration) decode(text []byte) error {
+	problems, err := strictjson.Decode(text, c)
+	for _, problem := range problems {
+		if right := fieldname.Nearest(problem.Path, reflect.TypeFor[Configuration]()); right != "" && strings.HasPrefix(problem.What, "unknown") {
+			problem.What += ": did you mean " + right + "?"
+		}
+		err = errors.Join(err, problem)
+	}
+	return err
 }
 
 // fill sets the defaults.

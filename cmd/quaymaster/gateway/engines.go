@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -169,7 +170,7 @@ func tenantOf(namespace string) string { return cmp.Or(namespace, clusterWide) }
 func newClient(c config.Registries, observe func(host string, status int, took time.Duration), more ...registry.Option) (*registry.Client, error) {
 	settings := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
 	if c.CAFile != "" {
-		pool, err := config.ReadPool(c.CAFile, true)
+		pool, err := certpool.Read(c.CAFile, true)
 		if err != nil {
 			return nil, fmt.Errorf("registries.caFile: %w", err)
 		}
@@ -193,7 +194,7 @@ func newHost(settings config.Host) (registry.Host, error) {
 	host := registry.Host{PlainHTTP: settings.PlainHTTP}
 	var err error
 	if settings.CAFile != "" {
-		host.RootCAs, err = config.ReadPool(settings.CAFile, false)
+		host.RootCAs, err = certpool.Read(settings.CAFile, false)
 		if err != nil {
 			return host, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/gateway/replicas"
 	"github.com/quaymaster/quaymaster/gateway/snapshots"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -62,7 +63,7 @@ func sharedCache(c config.SharedMemory, to *metrics.Metrics) (replicas.SharedCon
 	}
 	settings.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
-		pool, err := config.ReadPool(c.CAFile, false)
+		pool, err := certpool.Read(c.CAFile, false)
 		if err != nil {
 			return settings, fmt.Errorf("sharedMemory.caFile: %w", err)
 		}

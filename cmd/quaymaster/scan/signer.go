@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 )
@@ -148,7 +148,7 @@ func (f *signerFlags) client() (*dependents.Gateway, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the default transport has this type
 	if f.caFile != "" {
-		pool, err := setup.CertificatePool(f.caFile)
+		pool, err := certpool.Read(f.caFile, true)
 		if err != nil {
 			return nil, fmt.Errorf("--gateway-ca: %w", err)
 		}

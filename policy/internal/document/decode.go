@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
@@ -52,7 +53,7 @@ func Decode(data []byte, into any, path string) error {
 	var errs []error
 	for _, problem := range problems {
 		what := problem.What
-		if right := meant(problem.Path, reflect.TypeOf(into)); right != "" && strings.HasPrefix(what, "unknown") {
+		if right := fieldname.Nearest(problem.Path, reflect.TypeOf(into)); right != "" && strings.HasPrefix(what, "unknown") {
 			what += ": did you mean " + right + "?"
 		}
 		errs = append(errs, field.Fail(Join(path, problem.Path), "%s", what))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
@@ -152,6 +153,6 @@ func tlsOf(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil
 	}
-	pool, err := config.ReadPool(caFile, false)
+	pool, err := certpool.Read(caFile, false)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
 }

@@ -4,7 +4,6 @@ package setup
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
@@ -310,27 +310,11 @@ func (f *Flags) Client() (*registry.Client, error) {
 		Credentials: []registry.Source{provider.DockerConfiguration()},
 	}
 	if f.RegistryCA != "" {
-		pool, err := CertificatePool(f.RegistryCA)
+		pool, err := certpool.Read(f.RegistryCA, true)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--registry-ca: %w", err)
 		}
 		config.RootCAs = pool
 	}
 	return registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
-}
-
-// CertificatePool returns the authorities in a file of PEM certificates; nil without a path.
-func CertificatePool(path string) (*x509.CertPool, error) {
-	pem, err := command.OptionalFile("--registry-ca", path)
-	if err != nil {
-		return nil, err
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--registry-ca %s: no PEM certificate in it", path)
-	}
-	return pool, nil
 }

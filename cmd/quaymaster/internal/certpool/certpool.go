@@ -1,4 +1,5 @@
-package config
+// Package certpool reads files of certificate authorities in PEM (RFC 7468).
+package certpool
 
 import (
 	"crypto/x509"
@@ -6,8 +7,8 @@ import (
 	"os"
 )
 
-// ReadPool reads certificate authorities, in addition to the system's or alone.
-func ReadPool(path string, system bool) (*x509.CertPool, error) {
+// Read reads certificate authorities, in addition to the system's or alone. A file without one is an error.
+func Read(path string, system bool) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

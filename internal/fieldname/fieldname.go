@@ -1,4 +1,6 @@
-package document
+// Package fieldname finds the field of a struct, by its name in JSON (RFC 8259), that a misspelt one
+// was meant to be.
+package fieldname
 
 import (
 	"reflect"
@@ -7,9 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/internal/spelling"
 )
 
-// meant returns the most similar field to the unknown one at the end of a path, such as
-// resources.kind.
-func meant(path string, of reflect.Type) string {
+// Nearest returns the most similar field to the unknown one at the end of a path, such as
+// rules[0].resources.kind, in a struct or a pointer to one; empty if none is similar.
+func Nearest(path string, of reflect.Type) string {
 	steps := strings.Split(path, ".")
 	for _, step := range steps[:len(steps)-1] {
 		name, _, _ := strings.Cut(step, "[")
