@@ -53,7 +53,7 @@ sum() { # FILE
 
 # install gets a release into a folder, and compares its checksum.
 install() { # FOLDER
-  version=${QUAYMASTER_VERSION:-${QUAYMASTER_ACTION_REF:-}}
+  version=${QUAYMASTER_CI_VERSION:-${QUAYMASTER_CI_ACTION_REF:-}}
   case $version in
   *[!0-9A-Za-z.+-]* | '') fail 2 "which release? Want a version such as v1.2.3, not '$version'" ;;
   v[0-9]*.[0-9]*.[0-9]*) ;;
@@ -62,16 +62,16 @@ install() { # FOLDER
   case $(uname -s) in
   Linux) system=linux ;;
   Darwin) system=darwin ;;
-  *) fail 2 "there is no release for $(uname -s); set QUAYMASTER_BINARY" ;;
+  *) fail 2 "there is no release for $(uname -s); set QUAYMASTER_CI_BINARY" ;;
   esac
   case $(uname -m) in
   x86_64 | amd64) architecture=amd64 ;;
   aarch64 | arm64) architecture=arm64 ;;
-  *) fail 2 "there is no release for $(uname -m); set QUAYMASTER_BINARY" ;;
+  *) fail 2 "there is no release for $(uname -m); set QUAYMASTER_CI_BINARY" ;;
   esac
   archive=quaymaster_${version}_${system}_${architecture}.tar.gz
-  downloads=${QUAYMASTER_DOWNLOADS:-https://github.com/quaymaster/quaymaster/releases/download}/$version
-  want=${QUAYMASTER_SHA256:-}
+  downloads=${QUAYMASTER_CI_DOWNLOADS:-https://github.com/quaymaster/quaymaster/releases/download}/$version
+  want=${QUAYMASTER_CI_SHA256:-}
   case $downloads in
   https://*) ;;
   *) if [ -z "$want" ]; then fail 2 "$downloads is not https, so that the checksum must be told: set sha256"; fi ;;
@@ -86,7 +86,7 @@ install() { # FOLDER
   tar -xzf "$1/$archive" -C "$1" quaymaster
 }
 
-program=${QUAYMASTER_BINARY:-}
+program=${QUAYMASTER_CI_BINARY:-}
 if [ -z "$program" ]; then
   folder=$(mktemp -d)
   trap 'rm -rf "$folder"' EXIT
@@ -95,29 +95,29 @@ if [ -z "$program" ]; then
 fi
 
 arguments=$(
-  each --filename "${QUAYMASTER_FILES:-}"
-  each --policy "${QUAYMASTER_POLICIES:-}"
-  each --resource "${QUAYMASTER_RESOURCES:-}"
-  each --mirrors "${QUAYMASTER_MIRRORS:-}"
-  each --key "${QUAYMASTER_KEYS:-}"
-  each --attestation "${QUAYMASTER_ATTESTATIONS:-}"
-  each --plain-http "${QUAYMASTER_PLAIN_HTTP:-}"
-  one --certificate-identity "${QUAYMASTER_CERTIFICATE_IDENTITY:-}"
-  one --certificate-identity-regexp "${QUAYMASTER_CERTIFICATE_IDENTITY_REGEXP:-}"
-  one --certificate-oidc-issuer "${QUAYMASTER_CERTIFICATE_OIDC_ISSUER:-}"
-  one --certificate-oidc-issuer-regexp "${QUAYMASTER_CERTIFICATE_OIDC_ISSUER_REGEXP:-}"
-  one --notation-cert "${QUAYMASTER_NOTATION_CERT:-}"
-  one --trusted-root "${QUAYMASTER_TRUSTED_ROOT:-}"
-  one --registry-ca "${QUAYMASTER_REGISTRY_CA:-}"
-  one --namespace "${QUAYMASTER_NAMESPACE:-}"
-  one --timeout "${QUAYMASTER_TIMEOUT:-}"
-  flag --require-match "${QUAYMASTER_REQUIRE_MATCH:-}"
-  flag --insecure-ignore-tlog "${QUAYMASTER_INSECURE_IGNORE_TLOG:-}"
-  flag --output=github "${QUAYMASTER_ANNOTATIONS:-}"
-  one --output=sarif "${QUAYMASTER_SARIF:-}"
-  one --output=junit "${QUAYMASTER_JUNIT:-}"
-  one --output=json "${QUAYMASTER_JSON:-}"
-  one --output=markdown "${QUAYMASTER_MARKDOWN:-}"
+  each --filename "${QUAYMASTER_CI_FILES:-}"
+  each --policy "${QUAYMASTER_CI_POLICIES:-}"
+  each --resource "${QUAYMASTER_CI_RESOURCES:-}"
+  each --mirrors "${QUAYMASTER_CI_MIRRORS:-}"
+  each --key "${QUAYMASTER_CI_KEYS:-}"
+  each --attestation "${QUAYMASTER_CI_ATTESTATIONS:-}"
+  each --plain-http "${QUAYMASTER_CI_PLAIN_HTTP:-}"
+  one --certificate-identity "${QUAYMASTER_CI_CERTIFICATE_IDENTITY:-}"
+  one --certificate-identity-regexp "${QUAYMASTER_CI_CERTIFICATE_IDENTITY_REGEXP:-}"
+  one --certificate-oidc-issuer "${QUAYMASTER_CI_CERTIFICATE_OIDC_ISSUER:-}"
+  one --certificate-oidc-issuer-regexp "${QUAYMASTER_CI_CERTIFICATE_OIDC_ISSUER_REGEXP:-}"
+  one --notation-cert "${QUAYMASTER_CI_NOTATION_CERT:-}"
+  one --trusted-root "${QUAYMASTER_CI_TRUSTED_ROOT:-}"
+  one --registry-ca "${QUAYMASTER_CI_REGISTRY_CA:-}"
+  one --namespace "${QUAYMASTER_CI_NAMESPACE:-}"
+  one --timeout "${QUAYMASTER_CI_TIMEOUT:-}"
+  flag --require-match "${QUAYMASTER_CI_REQUIRE_MATCH:-true}"
+  flag --insecure-ignore-tlog "${QUAYMASTER_CI_INSECURE_IGNORE_TLOG:-}"
+  flag --output=github "${QUAYMASTER_CI_ANNOTATIONS:-}"
+  one --output=sarif "${QUAYMASTER_CI_SARIF:-}"
+  one --output=junit "${QUAYMASTER_CI_JUNIT:-}"
+  one --output=json "${QUAYMASTER_CI_JSON:-}"
+  one --output=markdown "${QUAYMASTER_CI_MARKDOWN:-}"
 )
 set -- verify --output=text
 while IFS= read -r argument; do
@@ -130,7 +130,7 @@ while IFS= read -r image; do
   image=${image%"$(printf '\r')"}
   if [ -n "$image" ]; then set -- "$@" "$image"; fi
 done <<IMAGES
-${QUAYMASTER_IMAGES:-}
+${QUAYMASTER_CI_IMAGES:-}
 IMAGES
 
 status=0

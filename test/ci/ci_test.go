@@ -58,8 +58,8 @@ func (p *port) tryVerdicts(t *testing.T, s system) {
 		{"another one in the same folder", map[string]string{"files": "my manifests", "keys": p.key}, 1, "unsigned"},
 		{"nothing to verify", map[string]string{"keys": p.key}, 2, "nothing to verify"},
 		{"no registry", map[string]string{"images": "127.0.0.1:1/none@sha256:" + strings.Repeat("a", 64), "keys": p.key}, 3, "registry-unavailable"},
-		{"no policy matches it", map[string]string{"images": p.bare, "policies": "policy.yaml", "require-match": "true"}, 1, ""},
-		{"the same, and no match is required", map[string]string{"images": p.bare, "policies": "policy.yaml"}, 0, ""},
+		{"no policy matches it", map[string]string{"images": p.bare, "policies": "policy.yaml"}, 1, ""},
+		{"the same, and no match is required", map[string]string{"images": p.bare, "policies": "policy.yaml", "require-match": "false"}, 0, ""},
 		{"neither true nor false", map[string]string{"images": p.signed, "keys": p.key, "require-match": "yes"}, 2, "want true or false"},
 		{"two lines for one value", map[string]string{"images": p.signed, "keys": p.key, "namespace": "a\nb"}, 2, "one value"},
 	} {

@@ -26,11 +26,11 @@ import (
 const signerTime = 10 * time.Second
 
 // TestSignerOfManyImages asks the reports of a cluster what runs on a key: with
-// QUAYMASTER_REPORTS=full of 10,000 images, each of a workload of its own, else of 500.
+// QUAYMASTER_TEST_REPORTS=full of 10,000 images, each of a workload of its own, else of 500.
 // Every tenth is of the key that is asked for.
 func TestSignerOfManyImages(t *testing.T) {
 	count := 500
-	if os.Getenv("QUAYMASTER_REPORTS") == "full" {
+	if os.Getenv("QUAYMASTER_TEST_REPORTS") == "full" {
 		count = 10_000
 	}
 	client := define(t, plane(t))

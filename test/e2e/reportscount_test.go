@@ -37,11 +37,11 @@ const (
 )
 
 // TestReportsCount: what reports cost the API server, as etcd has it. With
-// QUAYMASTER_REPORTS=full and the Pod Security policies of QUAYMASTER_SAMPLES it is 1,000
+// QUAYMASTER_TEST_REPORTS=full and the Pod Security policies of QUAYMASTER_SAMPLES it is 1,000
 // pods, of workloads and alone; else a tenth of that of workloads, under policies of our
 // own.
 func TestReportsCount(t *testing.T) {
-	full := os.Getenv("QUAYMASTER_REPORTS") == "full"
+	full := os.Getenv("QUAYMASTER_TEST_REPORTS") == "full"
 	workloads, pods := 10, 10
 	if full {
 		workloads = 100
