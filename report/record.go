@@ -26,6 +26,15 @@ type List struct {
 	Items      []Record `json:"items"`
 	// Error is the reason why there are no decisions; empty otherwise.
 	Error string `json:"error,omitempty"`
+	// Flags are the flags of the run that were not on its command line.
+	Flags []Flag `json:"flags,omitempty"`
+}
+
+// Flag is a flag of a command with the source of its value.
+type Flag struct {
+	Name   string   `json:"name"`
+	Values []string `json:"values"`
+	Source string   `json:"source"` // an environment variable or a file
 }
 
 // Record is the decision on one object, with its reasons.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/flagsource"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
@@ -44,6 +45,10 @@ func TestCommandLineDocumentation(t *testing.T) {
 }
 
 func commandLineDocumentation() string {
+	var harmless []string
+	for _, name := range flagsource.Harmless() {
+		harmless = append(harmless, "`--"+name+"`")
+	}
 	var b strings.Builder
 	b.WriteString(`# Command line
 
@@ -55,6 +60,28 @@ Generated from the commands; flags, formats and exit statuses are a contract.
 | 1 | an image is denied; or, with no denial and no error, no policy matches one under ` + "`--require-match`" + ` |
 | 2 | wrong use or configuration: nothing was verified; or a result could not be written |
 | 3 | no image is denied, and one could not be verified: network, registry, trust, time |
+
+## Flags from other sources
+
+A flag that is not on the command line is taken from, in this order, the environment variable
+` + "`QUAYMASTER_<FLAG>`" + ` (` + "`QUAYMASTER_REGISTRY_REQUESTS`" + ` for ` + "`--registry-requests`" + `; a list has a value on
+each line), the file that ` + "`--config`" + ` names, and the user's own file,
+` + "`$XDG_CONFIG_HOME/quaymaster/flags.yaml`" + ` (` + "`~/.config/quaymaster/flags.yaml`" + `). No file is ever read
+from the working directory or a repository. ` + "`serve`" + ` has its settings from its own ` + "`--config`" + ` alone.
+
+    apiVersion: quaymaster.dev/v1alpha1
+    kind: Flags
+    flags:             # of every command that has them
+      timeout: 2m
+    commands:          # of one command
+      verify:
+        policy: [/etc/quaymaster/policies]
+        plain-http: ["registry.internal:5000"]
+
+Only the command line and the file of ` + "`--config`" + ` may set a flag that can make a result less strict,
+such as ` + "`--key`, `--policy` or `--plain-http`" + `: a pull request can bring files, and sometimes variables. From
+elsewhere such a flag is an error (exit status 2); those that are accepted are ` + strings.Join(harmless, ", ") + `.
+Each flag from another source is listed on standard error with its source, and in JSON under ` + "`flags`" + `.
 
 `)
 	root := rootCommand(command.Terminal{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Env: os.Getenv})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/convert"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/demo"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/flagsource"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/log"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/mirror"
@@ -28,6 +30,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/test"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // version is set by the linker in releases.
@@ -35,7 +38,7 @@ var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], command.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Release: version})
+	status := run(ctx, os.Args[1:], command.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Release: version, Program: os.Args[0]})
 	stop()
 	os.Exit(status)
 }
@@ -77,27 +80,48 @@ bundles, notation), and evaluates your existing policies.
 
 Try it without any setup:
 
-  quaymaster demo`,
+  quaymaster demo
+
+Exit status: that of the command; docs/cli.md has a table.`,
+		Example: `  quaymaster demo
+  quaymaster verify --key cosign.pub registry.example/app:v1
+  quaymaster verify --policy policies/ -f deploy/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       t.Version(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: t.Name()},
 		Args:          usage.NoArguments,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	usage.Adapt(root)
-	root.AddCommand(verify.New(t), verify.NewExplain(t), apply.New(t), scan.New(t), test.New(t), mirror.New(t), bundle.New(t),
-		convert.New(t), serve.New(t), log.New(t), demo.New(t), versionCommand(t))
+	flagsource.Register(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySources(cmd, t) }
+	usage.Adapt(root, t.Columns())
+	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), mirror.New(t))
+	addGroup(root, "Policies", apply.New(t), test.New(t), convert.New(t), bundle.New(t))
+	addGroup(root, "Clusters", serve.New(t), scan.New(t), log.New(t))
+	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made
 	usage.AdaptErrors(root)
 	return root
 }
 
-func versionCommand(t command.Terminal) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: usage.NoArguments,
-		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(t.Out, "quaymaster "+t.Version())
-			return nil
-		},
+// applySources sets the flags that the command line leaves out, and lists them: they are no part of the
+// command that a log shows.
+func applySources(cmd *cobra.Command, t command.Terminal) error {
+	if err := flagsource.Apply(cmd, t.Env); err != nil {
+		return err
+	}
+	for _, flag := range flagsource.Of(cmd) {
+		fmt.Fprintf(t.Err, "quaymaster: --%s %s (from %s)\n", flag.Name, report.Escape(strings.Join(flag.Values, " ")), report.Escape(flag.Source))
+	}
+	return nil
+}
+
+// addGroup adds commands under a title of the help text.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+		root.AddCommand(cmd)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy"
@@ -41,9 +43,10 @@ func (f *applyOutput) register(cmd *cobra.Command) {
 }
 
 func (f *applyOutput) check() error {
+	if err := usage.Choice("-o", f.format, output.Text, output.JSON); err != nil {
+		return err
+	}
 	switch {
-	case f.format != "text" && f.format != "json":
-		return fmt.Errorf("-o %s: want text or json", f.format)
 	case f.mutated == "-" && f.generated == "-":
 		return errors.New("--mutated and --generated would be mixed on standard output: send one to a file")
 	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == command.ExitDenied || f.warnExit == command.ExitUsage || f.warnExit == command.ExitError:

@@ -24,8 +24,15 @@ func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and show bundles of policies",
-		Args:  usage.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Long: `A bundle is one file with the policies, the trust and the look-ups of a gateway, for
+verification without network access (docs/offline.md).
+
+Exit status: that of the subcommand.`,
+		Example: `  quaymaster bundle create -o bundle.tar.gz --from-cluster production
+  quaymaster bundle show bundle.tar.gz
+  quaymaster verify --bundle bundle.tar.gz --offline --oci-layout images/ -f deploy/`,
+		Args: usage.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(bundleCreateCommand(t), bundleShowCommand(t))
 	return cmd
@@ -37,11 +44,17 @@ func bundleShowCommand(t command.Terminal) *cobra.Command {
 		Use:   "show FILE",
 		Short: "Show the contents of a bundle",
 		Long: `Show reads a bundle, refuses any deviation from the format, and lists the entries
-with their SHA-256 digests, and the content that could not be included.`,
+with their SHA-256 digests, and the content that could not be included.
+
+Exit status: 0 if the file is a bundle, 2 if it is none, or has another digest than
+--bundle-digest.`,
+		Example: `  quaymaster bundle show bundle.tar.gz
+  quaymaster bundle show bundle.tar.gz -o json
+  quaymaster bundle show bundle.tar.gz --bundle-digest sha256:8b1f...`,
 		Args: usage.Arguments("a bundle", 1),
 		RunE: func(_ *cobra.Command, names []string) error {
-			if format != "text" && format != "json" {
-				return fmt.Errorf("-o %s: want text or json", format)
+			if err := usage.Choice("-o", format, "text", "json"); err != nil {
+				return err
 			}
 			var pinned image.Digest
 			if digest != "" {

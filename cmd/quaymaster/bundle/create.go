@@ -48,9 +48,13 @@ cannot be included is reported here and at each use. Private keys, passwords and
 pull secrets are never written. See docs/offline.md.
 
 The command prints the digest of the file. Pin it with --bundle-digest: a user
-who can replace the bundle controls which images may run.`,
+who can replace the bundle controls which images may run.
+
+Exit status: 0 if the bundle was written, also with content that could not be
+included, 2 if it was not.`,
 		Example: `  quaymaster bundle create -o bundle.tar.gz --policy policies/ --trusted-root trusted_root.json
-  quaymaster bundle create -o bundle.tar.gz --from-cluster production`,
+  quaymaster bundle create -o bundle.tar.gz --from-cluster production
+  quaymaster bundle create -o bundle.tar.gz --key cosign.pub --mirrors mirrors.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
 	}

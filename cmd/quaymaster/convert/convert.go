@@ -75,6 +75,11 @@ func readPolicy(t command.Terminal, name string) (data []byte, err error) {
 }
 
 func (f *convertFlags) convert(t command.Terminal, data []byte, name string) error {
+	if f.from != "" {
+		if err := usage.Choice("--from", f.from, formats()...); err != nil {
+			return err
+		}
+	}
 	options := convert.Options{From: convert.Format(f.from), DropSignedIdentity: f.dropIdentity}
 	if f.root != "" {
 		root, err := os.OpenRoot(f.root)
@@ -90,4 +95,12 @@ func (f *convertFlags) convert(t command.Terminal, data []byte, name string) err
 	}
 	_, err = t.Out.Write(out)
 	return err
+}
+
+func formats() []string {
+	var names []string
+	for _, format := range convert.Formats() {
+		names = append(names, string(format))
+	}
+	return names
 }

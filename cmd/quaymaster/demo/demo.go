@@ -36,7 +36,13 @@ Sigstore that exist for this run only, tampers with some of them, applies the
 policies of examples/demo and prints the verdicts with their reasons. Then it
 starts a mirror, and shows which image would be pulled from it. Last it starts the
 gateway with the same policies, and sends requests as an API server does. On a
-terminal the dashboard remains until you interrupt the demo (Ctrl-C).`,
+terminal the dashboard remains until you interrupt the demo (Ctrl-C).
+
+Exit status: 0 if each verdict is as expected, 2 if one is not, or a server could
+not be started.`,
+		Example: `  quaymaster demo
+  quaymaster demo --keep
+  quaymaster demo | less`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}

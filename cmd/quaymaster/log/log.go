@@ -35,7 +35,12 @@ func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "log", Short: "Read and check decision logs", Args: usage.NoArguments,
 		Long: `Read and check the decision logs that the gateway writes
-(docs/decision-log.md).`,
+(docs/decision-log.md).
+
+Exit status: that of the subcommand.`,
+		Example: `  quaymaster log show /var/log/quaymaster --last 20
+  quaymaster log verify /var/log/quaymaster
+  quaymaster log verify /var/log/quaymaster --key decision-log.pub`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(logVerifyCommand(t), logShowCommand(t))
@@ -70,6 +75,9 @@ detects a truncated log.
 
 Exit status: 0 if every chain is intact, 1 if one is broken, else 3 if one could
 not be read; 2 for wrong use.`,
+		Example: `  quaymaster log verify /var/log/quaymaster
+  quaymaster log verify /var/log/quaymaster --key decision-log.pub
+  quaymaster log verify decisions.log --anchor checkpoints.jsonl`,
 		Args: usage.Arguments("a decision log", 0),
 		RunE: func(_ *cobra.Command, args []string) error { return v.run(t, args) },
 	}
@@ -256,6 +264,9 @@ func logShowCommand(t command.Terminal) *cobra.Command {
 unchanged: JSON, one per line, for jq. The chain is not checked; quaymaster log
 verify does that.
 
+Exit status: 0 if the lines were printed, 2 if the log cannot be read.`,
+		Example: `  quaymaster log show /var/log/quaymaster
+  quaymaster log show /var/log/quaymaster --from 1000
   quaymaster log show /var/log/quaymaster --last 20 |
     jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
 		Args: usage.Arguments("a decision log", 1),

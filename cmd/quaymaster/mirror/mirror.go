@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -82,9 +84,10 @@ denied or --check has a finding, 3 if a request failed, 2 for wrong use.`,
 
 // read refuses conflicting flags, and reads the mapping.
 func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
+	if err := usage.Choice("-o", f.output, output.Text, output.JSON); err != nil {
+		return nil, err
+	}
 	switch {
-	case f.output != "text" && f.output != "json":
-		return nil, fmt.Errorf("-o %s: want text or json", f.output)
 	case len(f.setup.Mirrors) == 0 && !f.elsewhere():
 		return nil, errors.New("no mapping given: set --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
 	case f.check && len(images) > 0:

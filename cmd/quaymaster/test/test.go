@@ -4,7 +4,6 @@ package test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,8 +55,10 @@ suite or one of its policies cannot be read, 2 for wrong use.`,
 }
 
 func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) error {
-	if f.format != "" && !slices.Contains(result.Formats(), f.format) {
-		return fmt.Errorf("-o %s: want %s", f.format, strings.Join(result.Formats(), ", "))
+	if f.format != "" {
+		if err := usage.Choice("-o", f.format, result.Formats()...); err != nil {
+			return err
+		}
 	}
 	filter, err := suite.ParseFilter(f.selector)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/flagsource"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
@@ -67,7 +68,7 @@ verified (network, registry, trust), 2 for wrong use.`,
 			}
 			outcomes, err := ask.judge(cmd, t, images)
 			return outputs.Report(t, files, &output.Verdicts{
-				Outcomes: outcomes, Failure: err, Reproduce: output.CommandLine(cmd), Summarize: summary.writer(cmd.Context(), t, &ask.setup),
+				Outcomes: outcomes, Failure: err, Reproduce: output.CommandLine(cmd), Summarize: summary.writer(cmd.Context(), t, &ask.setup), Flags: flagsource.Of(cmd),
 			})
 		},
 	}
@@ -92,7 +93,8 @@ policies that match, their requirements, the evidence for each, and the reasons.
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
 		Example: `  quaymaster explain --policy policies/ registry.example/app:v1
-  quaymaster explain --key cosign.pub -f deploy/web.yaml`,
+  quaymaster explain --key cosign.pub -f deploy/web.yaml
+  helm template web ./chart | quaymaster explain --policy policies/ -f -`,
 		RunE: func(cmd *cobra.Command, images []string) error {
 			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {

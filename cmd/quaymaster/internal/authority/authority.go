@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/bundle"
@@ -188,7 +189,7 @@ func platformsOf(name string) (policy.Platforms, error) {
 	case "any":
 		return policy.PlatformAny, nil
 	}
-	return "", fmt.Errorf("--platforms %s: want index, each or any", name)
+	return "", usage.Choice("--platforms", name, "index", "each", "any")
 }
 
 func hashOf(authorities []verify.Authority, check policy.Check, repository string, accept acceptFlags) (string, error) {

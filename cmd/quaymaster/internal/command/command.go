@@ -10,7 +10,10 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/quaymaster/quaymaster/report"
 )
@@ -29,6 +32,7 @@ type Terminal struct {
 	Out, Err io.Writer
 	Env      func(string) string
 	Release  string // empty: not a release
+	Program  string // the file that was started, as in os.Args; empty: quaymaster
 }
 
 // Status is an error that is only an exit status: its message was already printed.
@@ -53,6 +57,29 @@ func (t Terminal) Version() string {
 		}
 	}
 	return text
+}
+
+// plugin is the file name under which kubectl runs the program, as "kubectl quaymaster".
+const plugin = "kubectl-quaymaster"
+
+// Name is the name of the program in help texts and in the commands that it suggests.
+func (t Terminal) Name() string {
+	if strings.TrimSuffix(filepath.Base(t.Program), ".exe") == plugin {
+		return "kubectl quaymaster"
+	}
+	return "quaymaster"
+}
+
+// Columns is the width of the terminal that shows the output; 0 if it is none, or has no width.
+func (t Terminal) Columns() int {
+	if !IsTerminal(t.Out) {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(t.Out.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
 }
 
 // IsTerminal reports whether w is a terminal and not a file or a pipe.

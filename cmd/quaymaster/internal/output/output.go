@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/report"
@@ -157,8 +158,8 @@ func (f *Flags) outputs() (Outputs, error) {
 	table := f.Available()
 	for _, asked := range f.Formats {
 		name, path, toFile := strings.Cut(asked, "=")
-		if !slices.Contains(table, name) {
-			return nil, fmt.Errorf("-o %s: want %s", name, formatNames(table))
+		if err := usage.Choice("-o", name, table...); err != nil {
+			return nil, err
 		}
 		if toFile && path == "" {
 			return nil, fmt.Errorf("-o %s: the path is empty", asked)
@@ -192,7 +193,9 @@ type Verdicts struct {
 	Failure   error
 	Reproduce func(report.Record, report.Image) string
 	Summarize func([]gate.Outcome, io.Writer) error
-	verbose   bool
+	// Flags are those that are not on the command line.
+	Flags   []report.Flag
+	verbose bool
 }
 
 // Report writes every requested output, also when images are denied or nothing was decided, and
@@ -261,10 +264,12 @@ func (v *Verdicts) Write(w io.Writer, to Destination) error {
 
 // list is the input of all formats.
 func (v *Verdicts) list() report.List {
+	list := report.NewList(v.Outcomes)
 	if v.Failure != nil {
-		return report.Failed(v.Reason())
+		list = report.Failed(v.Reason())
 	}
-	return report.NewList(v.Outcomes)
+	list.Flags = v.Flags
+	return list
 }
 
 // Reason returns why nothing was decided. If the failure is only a status, the reason is already

@@ -3,10 +3,13 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/quaymaster/quaymaster/internal/spelling"
 )
 
 // distance is the number of wrong letters in a name that still gets a suggestion.
@@ -46,6 +49,19 @@ func didYouMean(names []string, prefix string) string {
 	return ": did you mean " + prefix + strings.Join(names, " or "+prefix) + "?"
 }
 
+// Choice refuses a value of a flag that is none of the names, and suggests the most similar one.
+func Choice(flag, value string, names ...string) error {
+	if slices.Contains(names, value) {
+		return nil
+	}
+	nearest := ""
+	if name := spelling.Nearest(value, names); name != "" {
+		nearest = "did you mean " + name + "? "
+	}
+	last := len(names) - 1
+	return fmt.Errorf("%s %s: %swant %s or %s", flag, value, nearest, strings.Join(names[:last], ", "), names[last])
+}
+
 // flagError suggests a flag in place of an unknown one.
 func flagError(cmd *cobra.Command, err error) error {
 	suggestion := ""
@@ -71,7 +87,16 @@ func AdaptErrors(root *cobra.Command) {
 		case "completion":
 			cmd.Args = NoArguments
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Long = "Completion prints a script that completes commands, flags and values in a shell." + completionStatus
+			cmd.Example = completionExamples(root, "bash", "zsh", "fish")
+			for _, shell := range cmd.Commands() {
+				shell.Long += completionStatus
+				shell.Example = completionExamples(root, shell.Name(), shell.Name()+" --no-descriptions", shell.Name()+" --help")
+			}
 		case "help":
+			cmd.Long = "Help prints the description, the flags and examples of a command." + completionStatus
+			name := root.Name() + " "
+			cmd.Example = "  " + name + "help verify\n  " + name + "help log show\n  " + name + "verify --help"
 			cmd.Args = func(cmd *cobra.Command, args []string) error {
 				found, rest, err := cmd.Root().Find(args)
 				if err != nil {
@@ -81,4 +106,14 @@ func AdaptErrors(root *cobra.Command) {
 			}
 		}
 	}
+}
+
+const completionStatus = "\n\nExit status: 0, or 2 for wrong use."
+
+func completionExamples(root *cobra.Command, arguments ...string) string {
+	var lines []string
+	for _, one := range arguments {
+		lines = append(lines, "  "+root.Name()+" completion "+one)
+	}
+	return strings.Join(lines, "\n")
 }

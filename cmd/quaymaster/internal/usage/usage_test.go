@@ -2,6 +2,8 @@ package usage_test
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -23,17 +25,17 @@ func TestAdapt(t *testing.T) {
 		t.Fatal(err)
 	}
 	root.AddCommand(sub)
-	usage.Adapt(root)
+	usage.Adapt(root, 0)
 	for _, c := range []struct{ command, want string }{
 		{"tool", `Usage:
-  tool [flags]
+  tool
   tool [command]
 
-Available Commands:
+Commands:
   copy        Copy a file
 
 Flags:
-      --quiet   print nothing
+      --quiet                 print nothing
 
 Use "tool [command] --help" for more information about a command.
 `},
@@ -47,12 +49,10 @@ Examples:
   tool copy a
 
 Flags:
-  -f, --force       replace what exists, although the description of this
-                    flag is longer than a line (default true)
-      --to folder   the folder (default "here")
-
-Global Flags:
-      --quiet   print nothing
+  -f, --force                 replace what exists, although the description of
+                              this flag is longer than a line (default true)
+      --to folder             the folder (default "here")
+      --quiet                 print nothing
 `},
 	} {
 		out := new(bytes.Buffer)
@@ -69,6 +69,93 @@ Global Flags:
 		}
 		if is, err := root.PersistentFlags().GetBool("quiet"); err != nil || is {
 			t.Errorf("%s: the flag is no longer a boolean one: %t, %v", c.command, is, err)
+		}
+	}
+}
+
+// TestWidth: descriptions and flags are as wide as the terminal, between bounds.
+func TestWidth(t *testing.T) {
+	const words = "aaaa bbbb cccc dddd eeee ffff gggg hhhh iiii jjjj kkkk llll mmmm nnnn oooo pppp qqqq rrrr ssss tttt uuuu vvvv wwww xxxx yyyy zzzz"
+	for _, c := range []struct {
+		reason        string
+		columns, want int
+	}{
+		{"no terminal", 0, 80},
+		{"a narrow one", 20, 60},
+		{"a terminal", 100, 100},
+		{"a wide one", 400, 120},
+	} {
+		cmd := &cobra.Command{Use: "tool", Short: "Do things", Long: words + "\n\n    as it is, also where it is wider than any terminal, with its blanks, and without a break anywhere in the whole of the line", Run: func(*cobra.Command, []string) {}}
+		cmd.Flags().String("a", "", words)
+		usage.Adapt(cmd, c.columns)
+		out := new(bytes.Buffer)
+		cmd.SetOut(out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		widest := 0
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasPrefix(line, "    as it is") {
+				widest = max(widest, len(line)-1)
+			}
+		}
+		// A line ends at most one word of four letters before the width.
+		if widest > c.want || widest < c.want-5 {
+			t.Errorf("%s: %d columns, want %d:\n%s", c.reason, widest, c.want, out)
+		}
+	}
+}
+
+// TestGroups: many flags stand in groups.
+func TestGroups(t *testing.T) {
+	cmd := &cobra.Command{Use: "verify", Short: "Verify", Run: func(*cobra.Command, []string) {}}
+	for _, name := range []string{"key", "policy", "output", "mirrors", "filename", "unheard", "certificate-oidc-issuer-regexp"} {
+		cmd.Flags().String(name, "", "the `"+name+"`")
+	}
+	usage.Adapt(cmd, 0)
+	out := new(bytes.Buffer)
+	cmd.SetOut(out)
+	if err := cmd.Usage(); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Usage:
+  verify [flags]
+
+Objects and images:
+      --filename filename     the filename
+
+Policies:
+      --policy policy         the policy
+
+Signers:
+      --certificate-oidc-issuer-regexp certificate-oidc-issuer-regexp
+                              the certificate-oidc-issuer-regexp
+      --key key               the key
+
+Registries:
+      --mirrors mirrors       the mirrors
+
+Output:
+      --output output         the output
+
+Other flags:
+      --unheard unheard       the unheard
+`
+	if out.String() != want {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestChoice(t *testing.T) {
+	for _, c := range []struct{ reason, value, want string }{
+		{"a name", "json", ""},
+		{"a misspelt name", "jsno", "-o jsno: did you mean json? want text, json or sarif"},
+		{"another text", "html", "-o html: want text, json or sarif"},
+		{"none", "", "-o : want text, json or sarif"},
+	} {
+		err := usage.Choice("-o", c.value, "text", "json", "sarif")
+		if got := fmt.Sprint(err); err == nil && c.want != "" || err != nil && got != c.want {
+			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
 }
