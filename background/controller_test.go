@@ -922,6 +922,90 @@ func TestMadeOnceForTriggersBeforeTheRule(t *testing.T) {
 	})
 }
 
+// A policy counts from the second of its creation on, although it is adopted later, for rules of every
+// sort; earlier triggers do not, nor those before a policy that was held back, or a rule that was added.
+func TestTriggersBeforeTheirPolicyIsAdopted(t *testing.T) {
+	once := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false")
+	for name, test := range map[string]struct {
+		rule                     string
+		before, between, adopted time.Duration // since the whole second; of the trigger, the policy and its adoption
+		want                     bool
+	}{
+		"the same second":                  {denyRule, 200 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second, true},
+		"the same second, once":            {once, 200 * time.Millisecond, 600 * time.Millisecond, 2 * time.Second, true},
+		"before the adoption, once":        {once, 1500 * time.Millisecond, 600 * time.Millisecond, 3 * time.Second, true},
+		"the second before":                {denyRule, 200 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second, false},
+		"the second before, once":          {once, 200 * time.Millisecond, 1100 * time.Millisecond, 2 * time.Second, false},
+		"before a policy that waits, once": {once, 1500 * time.Millisecond, 600 * time.Millisecond, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies()
+				b.lead()
+				b.after(time.Hour)
+				start := time.Now()
+				var p *policy.Policy
+				go func() { b.after(test.before); b.namespace("team", "") }()
+				go func() { b.after(test.between); p = b.compile("deny", test.rule, generate.Settings{}) }()
+				b.after(test.adopted)
+				p.Created = p.Created.Truncate(time.Second)
+				if start.Nanosecond() != 0 {
+					t.Fatal("the test does not start at a whole second")
+				}
+				b.policies(p)
+				b.after(time.Minute)
+				if got := b.server.object(deny) != nil; got != test.want {
+					t.Errorf("there: %v, want %v", got, test.want)
+				}
+			})
+		})
+	}
+	for name, test := range map[string]struct {
+		adopted time.Duration
+		want    string
+	}{
+		"a target is changed":                    {2 * time.Second, "one"},
+		"a target of a policy that waits is not": {time.Minute, "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(b *bench) {
+				b.policies()
+				b.lead()
+				b.after(time.Hour)
+				b.server.userPuts(b.object(`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: asks, namespace: shop, annotations: {central: "true"}}, spec: {triggers: [{type: prometheus, metadata: {serverAddress: old}}]}}`))
+				p := b.compile("address", addressRule, generate.Settings{})
+				b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: metrics-address, namespace: observability}, data: {main: one}}"))
+				b.after(test.adopted)
+				b.policies(p)
+				b.after(time.Minute)
+				spec := b.server.object("scaledobjects/shop/asks")["spec"].(map[string]any)
+				if got := spec["triggers"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["serverAddress"]; got != test.want {
+					t.Errorf("it is %v, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// A rule that is added to a policy counts from then on, as its triggers before it do not.
+func TestTriggersBeforeAnAddedRule(t *testing.T) {
+	in(t, func(b *bench) {
+		once := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false")
+		p := b.compile("deny", once, generate.Settings{})
+		q := *p
+		q.Generations = append(q.Generations[:1:1], b.compile("deny", strings.NewReplacer("name: deny", "name: added", "default-deny", "added").Replace(once), generate.Settings{}).Generations...)
+		q.Hash = "another"
+		b.policies(p)
+		b.lead()
+		b.namespace("team", "")
+		b.after(5 * time.Second)
+		b.policies(&q)
+		b.after(time.Minute)
+		b.wantThere(deny)
+		b.wantGone("networkpolicies/team/added")
+	})
+}
+
 // A rule that matches one version of a kind keeps its objects, in whichever version the trigger is
 // read.
 func TestVersionsOfATrigger(t *testing.T) {

@@ -128,7 +128,10 @@ func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][
 	first := c.set == nil
 	c.set = set
 	fresh, gone = map[ruleID]bool{}, map[ruleID]bool{}
-	now := map[ruleID]rule{}
+	now, older := map[ruleID]rule{}, map[string]bool{}
+	for id := range c.rules {
+		older[id.policy] = true
+	}
 	for _, p := range set.Policies() {
 		for id := range rules {
 			if id.policy != p.ID() {
@@ -136,8 +139,12 @@ func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][
 			}
 			had, known := c.rules[id]
 			one := rule{form: p.Form(), since: had.since}
-			if !known && !first {
+			switch {
+			case first || known:
+			case older[id.policy]: // a rule was added to it
 				one.since = c.options.Now()
+			default:
+				one.since = addedAt(p, c.options.Now())
 			}
 			fresh[id] = !known || had.form != one.form
 			now[id] = one
@@ -162,6 +169,15 @@ func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][
 		c.saveNow(ctx) // before any object of the kind exists
 	}
 	return fresh, gone
+}
+
+// addedAt returns the time from which on the rules of a new policy count: if it was just created, its
+// creation, so that no trigger between that and its adoption is lost.
+func addedAt(p *policy.Policy, now time.Time) time.Time {
+	if p.Created.Before(now) && now.Sub(p.Created) <= slack {
+		return p.Created
+	}
+	return now
 }
 
 // forget removes the kinds that no rule generates and that have no objects.
