@@ -23,6 +23,7 @@ configuration: {policies: {folders: [/more]}, endpoints: {api: {tokenReview: tru
 certificates: {mode: certManager}
 rbac: {users: {aggregatePolicies: true, aggregateExceptions: true, aggregateOverrides: true}}
 pullSecrets: {namespaces: [shop, bank]}
+expressions: {accessReviews: true}
 metrics:
   service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}
   serviceMonitor: {enabled: true, labels: {release: prometheus}}
@@ -146,6 +147,9 @@ func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
 
 func usual(t *testing.T, all []*unstructured.Unstructured) {
 	scans("list")(t, all)
+	if one(all, "ClusterRole", "quaymaster-accessreview") != nil || one(all, "ClusterRoleBinding", "quaymaster-accessreview") != nil {
+		t.Error("expressions may review access, without a value that enables it")
+	}
 	if one(all, "NetworkPolicy", "quaymaster-endpoints") == nil {
 		t.Error("the API server cannot reach the endpoints")
 	}
@@ -202,10 +206,12 @@ func all(t *testing.T, all []*unstructured.Unstructured) {
 	for name, accounts := range map[string][]string{
 		"quaymaster": {"quaymaster"}, "quaymaster-controller": {"quaymaster-controller"},
 		"quaymaster-reports": {"quaymaster-controller"}, "quaymaster-scan": {"quaymaster-controller"}, "quaymaster-background": {"quaymaster-controller"},
-		"quaymaster-tokenreview": {"quaymaster", "quaymaster-controller"},
+		"quaymaster-tokenreview": {"quaymaster", "quaymaster-controller"}, "quaymaster-accessreview": {"quaymaster", "quaymaster-controller"},
 	} {
 		equal(t, accounts, bound(one(all, "ClusterRoleBinding", name)))
 	}
+	equal(t, any([]any{map[string]any{"apiGroups": []any{"authorization.k8s.io"}, "resources": []any{"subjectaccessreviews"}, "verbs": []any{"create"}}}),
+		at(one(all, "ClusterRole", "quaymaster-accessreview"), "rules"))
 	if one(all, "ClusterRoleBinding", "quaymaster-pull-secrets") != nil {
 		t.Error("Secrets of all namespaces can be read")
 	}
