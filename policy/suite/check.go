@@ -27,17 +27,22 @@ func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filt
 	case place < 0:
 		return every(blank.As(result.Failed, "no policy of the suite has this name"), r, filter)
 	}
-	if names, ruled := rulesOf(t.policies[place]); ruled && !slices.ContainsFunc(names, func(name string) bool { return follows(r.Rule, name) }) {
-		const why = "the policy has no rule of this name"
-		t.warn(r, fmt.Sprintf("%s (it has %s), and the row checks nothing", why, strings.Join(names, ", ")))
-		return every(blank.As(result.Skipped, why), r, filter)
-	}
 	selected, missing := t.selected(r, filter)
 	var checks []result.Check
 	for _, name := range missing {
 		c := blank
 		c.Resource = strings.TrimPrefix(r.Kind+"/"+name, "/")
 		checks = append(checks, c.As(result.Failed, "no object of the suite has this kind and name"))
+	}
+	if names, ruled := rulesOf(t.policies[place]); ruled && !slices.ContainsFunc(names, func(name string) bool { return follows(r.Rule, name) }) {
+		const why = "the policy has no rule of this name"
+		t.warn(r, fmt.Sprintf("%s (it has %s), and the row checks nothing", why, strings.Join(names, ", ")))
+		for _, c := range every(blank.As(result.Skipped, why), r, filter) {
+			if !slices.ContainsFunc(checks, func(failed result.Check) bool { return failed.Resource == c.Resource }) {
+				checks = append(checks, c)
+			}
+		}
+		return checks
 	}
 	spoken := false
 	for _, object := range selected {

@@ -17,7 +17,7 @@ func warningsOf(r result.Report) string {
 }
 
 // TestMissingRules: as in Kyverno, a row about a rule that its policy does not have checks nothing; it is
-// skipped, and a warning names it.
+// skipped, and a warning names it. An object that is not there fails in any case.
 func TestMissingRules(t *testing.T) {
 	t.Parallel()
 	const head = "policies: [policy.yaml]\nresources: [pods.yaml]\nresults:\n"
@@ -33,6 +33,8 @@ func TestMissingRules(t *testing.T) {
 		{"of all objects", "{policy: p, rule: labeled, kind: Pod, result: pass}", [3]int{0, 0, 1}, `rule "labeled"`},
 		{"no name", "{policy: p, kind: Pod, resources: [good], result: pass}", [3]int{0, 0, 1}, `rule ""`},
 		{"a part of the name", "{policy: p, rule: label, kind: Pod, resources: [good], result: pass}", [3]int{0, 0, 1}, `rule "label"`},
+		{"nor the object", "{policy: p, rule: labeled, kind: Pod, resources: [better], result: pass}", [3]int{0, 1}, `rule "labeled"`},
+		{"nor one of the objects", "{policy: p, rule: labeled, kind: Pod, resources: [good, better], result: fail}", [3]int{0, 1, 1}, `rule "labeled"`},
 		{"of a policy that is not there", "{policy: q, rule: labelled, kind: Pod, resources: [good], result: pass}", [3]int{0, 1}, ""},
 		{"of an object that is not there", "{policy: p, rule: labelled, kind: Pod, resources: [better], result: pass}", [3]int{0, 1}, ""},
 		{"which holds otherwise", "{policy: p, rule: labelled, kind: Pod, resources: [bad], result: pass}", [3]int{0, 1}, ""},
