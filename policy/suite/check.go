@@ -128,7 +128,7 @@ func (t *compiledSuite) check(ctx context.Context, r *document.Row, place int, o
 	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
 		return t.checkTarget(ctx, r, place, object, c)
 	}
-	a := t.evaluate(ctx, t.evaluator.Before(ctx, object, r.Operation, place), r.Operation, t.evaluator.Together(place, object.Name()))
+	a := t.evaluate(ctx, object, r.Operation, place)
 	if a.Err != nil {
 		c.Got, c.Message = evaluation.Error, a.Err.Error()
 		return c.As(result.Failed, "could not be evaluated")
@@ -186,7 +186,11 @@ func concluded(c result.Check, made comparison) result.Check {
 func (t *compiledSuite) checkTarget(ctx context.Context, r *document.Row, place int, object workload.Object, c result.Check) result.Check {
 	after, found := object, false
 	for _, trigger := range t.resources {
-		a := t.evaluate(ctx, trigger, r.Operation, t.evaluator.Together(place, trigger.Name()))
+		a := t.evaluate(ctx, trigger, r.Operation, place)
+		if a.Err != nil {
+			c.Got, c.Message = evaluation.Error, title(trigger)+": "+a.Err.Error()
+			return c.As(result.Failed, "could not be evaluated")
+		}
 		for _, one := range by(a, t.policies[place], r.Rule) {
 			for _, altered := range one.Altered {
 				if keyOf(altered.Target) != keyOf(object) || found && !evaluation.Worse(altered.Result, c.Got) {
@@ -351,8 +355,7 @@ func (t *compiledSuite) mutated(ctx context.Context, of ruled) (workload.Object,
 	if !others || together[len(together)-1] == of.place {
 		return of.answer.Object, nil
 	}
-	upTo := together[:slices.Index(together, of.place)+1]
-	before := t.evaluate(ctx, of.object, of.row.Operation, upTo)
+	before := t.evaluateWith(ctx, of.object, of.row.Operation, together[:slices.Index(together, of.place)+1])
 	return before.Object, before.Err
 }
 

@@ -57,13 +57,24 @@ func compile(s *loaded, on backing) (*compiledSuite, error) {
 	return &compiledSuite{loaded: s, evaluator: evaluator, answers: map[string]*evaluation.Answer{}}, nil
 }
 
-// evaluate returns the results of the policies at the indexes for an object, and caches them.
-func (t *compiledSuite) evaluate(ctx context.Context, object workload.Object, operation string, places []int) *evaluation.Answer {
+// evaluate returns the results for an object of the policy at an index and of those that are evaluated
+// together with it.
+func (t *compiledSuite) evaluate(ctx context.Context, object workload.Object, operation string, place int) *evaluation.Answer {
+	return t.evaluateWith(ctx, object, operation, t.evaluator.Together(place, object.Name()))
+}
+
+// evaluateWith returns the results of policies that are evaluated together for an object, as the earlier
+// ones leave it, and caches them. The policies are the first of those that are Together, or all.
+func (t *compiledSuite) evaluateWith(ctx context.Context, object workload.Object, operation string, places []int) *evaluation.Answer {
 	key := fmt.Sprintf("%s %s %s %v", keyOf(object), object.Source(), operation, places)
 	if found, ok := t.answers[key]; ok {
 		return found
 	}
-	answer := t.evaluator.Evaluate(ctx, object, operation, places)
+	before, err := t.evaluator.Before(ctx, object, operation, places[0])
+	answer := evaluation.Answer{Object: object, Err: err}
+	if err == nil {
+		answer = t.evaluator.Evaluate(ctx, before, operation, places)
+	}
 	t.answers[key] = &answer
 	return &answer
 }

@@ -75,6 +75,83 @@ func TestMutationsOfOtherRequests(t *testing.T) {
 	}
 }
 
+const (
+	tierPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: tier}
+spec:
+  rules:
+  - name: tier
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {tier: shop}}}}
+`
+	copyPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: copy}
+spec:
+  rules:
+  - name: copy
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate: {patchStrategicMerge: {metadata: {annotations: {tier: "{{ request.object.metadata.labels.tier || 'none' }}"}}}}
+`
+	targetPolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: target}
+spec:
+  rules:
+  - name: target
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    mutate:
+      targets: [{apiVersion: v1, kind: ConfigMap, name: there, namespace: default}]
+      patchStrategicMerge: {data: {tier: "{{ request.object.metadata.labels.tier || 'none' }}"}}
+`
+	thereTarget = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: there, namespace: default}\n"
+)
+
+// TestObjectsOfOtherRequests: what a row compares follows from the object as the mutations of policies
+// with another request leave it, and a row fails where these could not be evaluated.
+func TestObjectsOfOtherRequests(t *testing.T) {
+	const (
+		another = "values: {policies: [{name: tier, resources: [{name: a, values: {request.userInfo.username: bob}}]}]}\n"
+		wrong   = "values: {policies: [{name: tier, resources: [{name: a, values: {request.operation: WRITE}}]}]}\n"
+		copied  = "- {policy: copy, rule: copy, kind: Pod, resources: [a], patchedResources: patched.yaml, result: pass}\n"
+		changed = "- {policy: target, rule: target, kind: ConfigMap, resources: [there], patchedResources: patched.yaml, result: pass}\n"
+	)
+	pod := func(tier string) string {
+		return strings.Replace(plainPod, "{name: a}", "{name: a, labels: {tier: shop}, annotations: {tier: "+tier+"}}", 1)
+	}
+	for _, c := range []struct {
+		reason, values, row, patched string
+		passed                       int
+	}{
+		{"the mutated object", another, copied, pod("shop"), 1},
+		{"the object before", another, copied, pod("none"), 0},
+		{"a request that is none", wrong, copied, pod("none"), 0},
+		{"a target", another, changed, thereTarget + "data: {tier: shop}\n", 1},
+		{"a target by the object before", another, changed, thereTarget + "data: {tier: none}\n", 0},
+		{"a target by a request that is none", wrong, changed, thereTarget + "data: {tier: none}\n", 0},
+		{"a target by one request", "", changed, thereTarget + "data: {tier: shop}\n", 1},
+	} {
+		report := ran(t, map[string]string{
+			"tier.yaml": tierPolicy, "copy.yaml": copyPolicy, "target.yaml": targetPolicy, "pod.yaml": plainPod, "there.yaml": thereTarget, "patched.yaml": c.patched,
+			FileName: "policies: [tier.yaml, copy.yaml, target.yaml]\nresources: [pod.yaml]\ntargetResources: [there.yaml]\n" + c.values + "results:\n" + c.row,
+		})
+		if report.Passed != c.passed || report.Failed != 1-c.passed {
+			t.Errorf("%s: %+v", c.reason, report)
+		}
+		if check := report.Suites[0].Checks[0]; c.values == wrong && !strings.Contains(check.Message, "request.operation") {
+			t.Errorf("%s: %+v", c.reason, check)
+		}
+	}
+	report := ran(t, map[string]string{
+		"tier.yaml": tierPolicy, "v.yaml": strings.ReplaceAll(validatingPolicy, "NAME", "v"), "pod.yaml": plainPod,
+		FileName: "policies: [v.yaml, tier.yaml]\nresources: [pod.yaml]\n" + wrong + "results:\n- {policy: v, isValidatingPolicy: true, kind: Pod, resources: [a], result: pass}\n",
+	})
+	if report.Failed != 1 || !strings.Contains(report.Suites[0].Checks[0].Message, "policy tier, which mutates the object first: ") {
+		t.Errorf("a policy after one that could not be evaluated: %+v", report)
+	}
+}
+
 // TestPoliciesOfOneName: a row is about the policy of the kind that it selects.
 func TestPoliciesOfOneName(t *testing.T) {
 	for _, policies := range []string{"[m.yaml, v.yaml]", "[v.yaml, m.yaml]"} {

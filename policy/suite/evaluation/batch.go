@@ -102,16 +102,22 @@ func (e *Evaluator) judges(place int) bool {
 }
 
 // Before returns an object with the mutations of the groups that are evaluated before the policy at an
-// index.
-func (e *Evaluator) Before(ctx context.Context, object workload.Object, operation string, place int) workload.Object {
+// index, and an error if a group could not be evaluated.
+func (e *Evaluator) Before(ctx context.Context, object workload.Object, operation string, place int) (workload.Object, error) {
 	name := object.Name()
 	for _, places := range e.groups(name) {
 		if slices.Contains(places, place) {
 			break
 		}
-		if slices.ContainsFunc(places, func(p int) bool { return len(e.Policy(p).Mutations) > 0 }) {
-			object = e.Evaluate(ctx, object, operation, places).Object
+		mutates := slices.IndexFunc(places, func(p int) bool { return len(e.Policy(p).Mutations) > 0 })
+		if mutates < 0 {
+			continue
 		}
+		answer := e.Evaluate(ctx, object, operation, places)
+		if answer.Err != nil {
+			return object, fmt.Errorf("policy %s, which mutates the object first: %w", e.Policy(places[mutates]).Name, answer.Err)
+		}
+		object = answer.Object
 	}
-	return object
+	return object, nil
 }
