@@ -157,12 +157,13 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: ["*"], resources: [pods], operations: [CREATE]}]}
   validations: [{expression: "!object.spec.?hostNetwork.orValue(false)", message: no host network}]
 `,
-	"first.yaml":   strings.ReplaceAll(bothKinds, "NAME", "first"),
-	"second.yaml":  strings.ReplaceAll(bothKinds, "NAME", "second"),
-	"bob.yaml":     "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: net, resources: [{name: good, values: {request.userInfo.username: bob}}]}, {name: second, resources: [{name: good, values: {request.userInfo.username: bob}}]}]\n",
-	"two.yaml":     "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: first, rules: [{name: label, values: {request.userInfo.username: bob}}, {name: named, values: {request.userInfo.username: ann}}]}]\n",
-	"options.yaml": "apiVersion: v1\nkind: PodExecOptions\ncommand: [sh]\n",
-	"large.yaml":   "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {serial: 9007199254740993}\n",
+	"first.yaml":     strings.ReplaceAll(bothKinds, "NAME", "first"),
+	"elsewhere.yaml": strings.Replace(strings.ReplaceAll(bothKinds, "NAME", "first"), "kinds: [Pod]}}]}\n    validate", "kinds: [ConfigMap]}}]}\n    validate", 1),
+	"second.yaml":    strings.ReplaceAll(bothKinds, "NAME", "second"),
+	"bob.yaml":       "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: net, resources: [{name: good, values: {request.userInfo.username: bob}}]}, {name: second, resources: [{name: good, values: {request.userInfo.username: bob}}]}]\n",
+	"two.yaml":       "apiVersion: cli.kyverno.io/v1alpha1\nkind: Values\nmetadata: {name: v}\npolicies: [{name: first, rules: [{name: label, values: {request.userInfo.username: bob}}, {name: named, values: {request.userInfo.username: ann}}]}]\n",
+	"options.yaml":   "apiVersion: v1\nkind: PodExecOptions\ncommand: [sh]\n",
+	"large.yaml":     "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}\nspec: {serial: 9007199254740993}\n",
 	"stage.yaml": `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: stage}
@@ -241,6 +242,7 @@ func TestApply(t *testing.T) {
 		{reason: "a mutation for another request", arguments: "nonet.yaml net.yaml -r good.yaml -f bob.yaml", status: command.ExitDenied, out: "no host network"},
 		{reason: "no mutation", arguments: "nonet.yaml -r good.yaml -f bob.yaml", out: "pass: 1"},
 		{reason: "a mutation after another request was evaluated", arguments: "first.yaml second.yaml -r good.yaml -f bob.yaml", status: command.ExitError, out: "ClusterPolicy/second changes the object after other policies were evaluated"},
+		{reason: "a mutation after another request, of which the check is about another kind", arguments: "elsewhere.yaml second.yaml -r good.yaml -f bob.yaml", out: "pass: 3"},
 		{reason: "the same for one request", arguments: "first.yaml second.yaml -r good.yaml", out: "pass: 4"},
 		{reason: "two requests for the rules of a policy", arguments: "first.yaml -r good.yaml -f two.yaml", status: command.ExitUsage, err: "request.userInfo.username differs from that of another rule"},
 		{reason: "the mutated object", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -55,7 +56,7 @@ func (e *Evaluator) EvaluateEvery(ctx context.Context, objects []workload.Object
 func (e *Evaluator) evaluateApart(ctx context.Context, object workload.Object) Answer {
 	var whole Answer
 	isJudged := false // by another group, than whose result a later one must not change the object
-	for _, places := range e.groups(object.Name()) {
+	for _, places := range e.groups(object) {
 		answer := e.Evaluate(ctx, object, "", places)
 		late := slices.IndexFunc(answer.Rules, func(r RuleResult) bool { return r.Changed })
 		if isJudged && late >= 0 {
@@ -63,23 +64,23 @@ func (e *Evaluator) evaluateApart(ctx context.Context, object workload.Object) A
 				answer.Rules[late].Policy.Kind, answer.Rules[late].Policy.Name)
 		}
 		whole.Join(answer)
+		isJudged = isJudged || slices.ContainsFunc(places, func(p int) bool { return e.judges(p, object) })
 		object = answer.Object
-		isJudged = isJudged || slices.ContainsFunc(places, e.judges)
 	}
 	return whole
 }
 
-// groups returns the groups of policies that are evaluated together for an object of a name. Those
-// that only mutate come first, and those that mutate next: at admission all mutations come before
-// the other rules.
-func (e *Evaluator) groups(object string) [][]int {
+// groups returns the groups of policies that are evaluated together for an object. Those that only
+// mutate it come first, and those that mutate next: at admission all mutations come before the other
+// rules.
+func (e *Evaluator) groups(object workload.Object) [][]int {
 	var groups [3][][]int
 	done := map[int]bool{}
 	for place := range e.config.Policies {
 		if done[place] {
 			continue
 		}
-		places := e.Together(place, object)
+		places := e.Together(place, object.Name())
 		for _, p := range places {
 			done[p] = true
 		}
@@ -87,7 +88,7 @@ func (e *Evaluator) groups(object string) [][]int {
 		switch {
 		case !slices.ContainsFunc(places, func(p int) bool { return len(e.Policy(p).Mutations) > 0 }):
 			order = 2
-		case slices.ContainsFunc(places, e.judges):
+		case slices.ContainsFunc(places, func(p int) bool { return e.judges(p, object) }):
 			order = 1
 		}
 		groups[order] = append(groups[order], places)
@@ -95,17 +96,23 @@ func (e *Evaluator) groups(object string) [][]int {
 	return slices.Concat(groups[:]...)
 }
 
-// judges reports whether the policy at an index has rules other than mutations.
-func (e *Evaluator) judges(place int) bool {
+// judges reports whether the policy at an index has rules other than mutations about objects of the kind of
+// an object. A kind of the same name in another group counts.
+func (e *Evaluator) judges(place int, object workload.Object) bool {
+	kind := object.Kind()
+	if parent, _, ok := e.config.Values.Parent(object.Group(), object.Version(), kind); ok {
+		kind = parent.Kind
+	}
+	is := func(t policy.Target) bool { return object.IsDocument() || wildcard.Match(t.Kind, kind) }
 	p := e.Policy(place)
-	return len(p.Rules) > 0 || len(p.Validations) > 0
+	return len(p.Rules) > 0 && slices.ContainsFunc(p.Targets, is) ||
+		slices.ContainsFunc(p.Validations, func(v policy.Validation) bool { return slices.ContainsFunc(v.Targets(), is) })
 }
 
 // Before returns an object with the mutations of the groups that are evaluated before the policy at an
 // index, and an error if a group could not be evaluated.
 func (e *Evaluator) Before(ctx context.Context, object workload.Object, operation string, place int) (workload.Object, error) {
-	name := object.Name()
-	for _, places := range e.groups(name) {
+	for _, places := range e.groups(object) {
 		if slices.Contains(places, place) {
 			break
 		}
