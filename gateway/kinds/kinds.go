@@ -115,11 +115,10 @@ func IsLeftAlone(apiVersion, kind string) bool {
 }
 
 // IsUnread reports whether nothing reads a document of a folder that is no policy, so that it has no
-// effect, such as a ValidatingAdmissionPolicy, which an API server evaluates.
+// effect there, such as a ValidatingAdmissionPolicy, which an API server evaluates, a kind that is not
+// implemented, or a RegistryMirror, which is read from the files of mirrors.
 func IsUnread(apiVersion, kind string) bool {
-	group, version, _ := strings.Cut(strings.ToLower(apiVersion), "/")
-	isCore := version == "" && slices.Contains([]string{"ConfigMap", "Secret", "Namespace"}, kind)
-	return !isCore && !policy.IsDocument(group)
+	return apiVersion != "v1" || !slices.Contains([]string{"ConfigMap", "Secret", "Namespace"}, kind)
 }
 
 // IsPolicy reports whether a document is for the consumer of policies.

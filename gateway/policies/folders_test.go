@@ -26,6 +26,8 @@ func TestUnreadPolicies(t *testing.T) {
 	unread := []string{ // of which the log warns
 		"apps/v1 Deployment", "nvidia.com/v1 ClusterPolicy", "wgpolicyk8s.io/v1alpha2 PolicyReport", "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
 		"policy.kyverno.io/v1 ValidatingPolicy", "quaymaster.io/v1alpha1 ImageOverride",
+		"kyverno.io/v2 GlobalContextEntry", "kyverno.io/v2 CleanupPolicy", "policies.kyverno.io/v1 GeneratingPolicy", "policies.kyverno.io/v1 DeletingPolicy",
+		"quaymaster.dev/v1alpha1 RegistryMirror", "quaymaster.dev/v1alpha1 Configuration", "v2 ConfigMap",
 	}
 	for head, want := range map[string]string{ // taken, other, or error
 		"policies.kyverno.io/v1 ValidatingPolicy":                   "taken",
@@ -44,6 +46,7 @@ func TestUnreadPolicies(t *testing.T) {
 		"quaymaster.dev/v1alpha1 RegistryMirror":                    "other",
 		"quaymaster.dev/v1alpha1 Configuration":                     "other",
 		"v1 ConfigMap":                                              "other",
+		"v2 ConfigMap":                                              "other",
 		"apps/v1 Deployment":                                        "other",
 		"nvidia.com/v1 ClusterPolicy":                               "other",
 		"wgpolicyk8s.io/v1alpha2 PolicyReport":                      "other",

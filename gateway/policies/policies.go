@@ -297,7 +297,7 @@ func (p *Policies) warnUnread(objects []workload.Object) {
 	}
 	if len(unread) > 0 {
 		slices.Sort(unread)
-		p.log.Warn("documents in policies.folders have no effect: this version reads no documents of their kinds", slog.Any("kinds", unread))
+		p.log.Warn("documents in policies.folders have no effect: they are no policies that are implemented, and policies look none of them up", slog.Any("kinds", unread))
 	}
 }
 
