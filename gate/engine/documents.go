@@ -26,6 +26,21 @@ const (
 // of links. With an error about files it returns the objects of the others, for callers that report
 // both.
 func ReadDocuments(paths []string) ([]workload.Object, error) {
+	return readDocuments(paths, limit.ReadRegular)
+}
+
+// ReadArguments is ReadDocuments for the paths of a command line, where a path may be a pipe, as of a
+// shell's process substitution. It ends at the same bounds.
+func ReadArguments(paths []string) ([]workload.Object, error) {
+	return readDocuments(paths, func(name string, most int64, what string) ([]byte, error) {
+		if slices.Contains(paths, name) {
+			return limit.ReadFile(name, most, what)
+		}
+		return limit.ReadRegular(name, most, what)
+	})
+}
+
+func readDocuments(paths []string, read func(name string, most int64, what string) ([]byte, error)) ([]workload.Object, error) {
 	names, err := documentNames(paths)
 	if err != nil {
 		return nil, err
@@ -34,7 +49,7 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 	var errs []error
 	total := 0
 	for _, name := range names {
-		text, err := limit.ReadRegular(name, int64(maxDocumentBytes-total), name)
+		text, err := read(name, int64(maxDocumentBytes-total), name)
 		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
 			return nil, fmt.Errorf("%s: the files exceed the bound of %d bytes", name, maxDocumentBytes)
 		}

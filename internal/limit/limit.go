@@ -69,6 +69,15 @@ func OpenRegular(name string) (*os.File, error) {
 	return file, nil
 }
 
+// CheckRegular refuses a path that is neither a regular file nor a folder, without opening it.
+func CheckRegular(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = fmt.Errorf("%s: is no regular file", name)
+	}
+	return err
+}
+
 // ReadRegular reads a regular file by ReadAll.
 func ReadRegular(name string, most int64, what string) ([]byte, error) {
 	file, err := OpenRegular(name)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -349,23 +350,14 @@ func readObjects(path string) ([]workload.Object, error) {
 	if strings.Contains(path, "https:/") || strings.Contains(path, "http:/") {
 		return nil, fmt.Errorf("%s: URLs are not supported: store a copy next to the suite", path)
 	}
-	if err := regular(path); err != nil {
+	if err := limit.CheckRegular(path); err != nil {
 		return nil, err
 	}
 	return engine.ReadDocuments([]string{path})
 }
 
-// regular refuses devices and pipes, which may have no end.
-func regular(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		err = fmt.Errorf("%s: is no regular file", path)
-	}
-	return err
-}
-
 func readDocuments(path string) ([]workload.Object, error) {
-	if err := regular(path); err != nil {
+	if err := limit.CheckRegular(path); err != nil {
 		return nil, err
 	}
 	file, err := os.Open(path)

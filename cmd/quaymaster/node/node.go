@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -32,6 +33,11 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 	local := settings.Local
 	if local == nil {
 		return imageverifier.Verdict{}, errors.New("the settings have no section local; quaymaster-node asks a gateway")
+	}
+	for _, name := range local.Mirrors {
+		if err := limit.CheckRegular(name); err != nil {
+			return imageverifier.Verdict{}, fmt.Errorf("local.mirrors: %w", err)
+		}
 	}
 	request, err := gate.ForImage(question.Image, settings.Namespace)
 	if err != nil {

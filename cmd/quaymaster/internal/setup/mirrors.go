@@ -36,7 +36,7 @@ func LoadMirrors(names []string) (*mirror.Set, error) {
 
 // readMirrors compiles the mappings of one file or folder.
 func readMirrors(name string) ([]*mirror.Document, error) {
-	objects, err := engine.ReadDocuments([]string{name})
+	objects, err := engine.ReadArguments([]string{name})
 	if err != nil {
 		return nil, err
 	}
