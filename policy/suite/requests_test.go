@@ -152,6 +152,42 @@ func TestObjectsOfOtherRequests(t *testing.T) {
 	}
 }
 
+// TestMembersOfSuites: a value for a member that no AdmissionRequest has is one of a suite's own, if a policy
+// with variables reads it; else it is misspelt. CEL has the members of the type alone.
+func TestMembersOfSuites(t *testing.T) {
+	const mode = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: mode}
+spec:
+  rules:
+  - name: mode
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      message: "{{ request.mode }}"
+      deny: {conditions: {all: [{key: "{{ request.mode }}", operator: NotEquals, value: dev}]}}
+`
+	for _, c := range []struct {
+		reason, policy, values string
+		passed                 int
+		message                string
+	}{
+		{"of all policies", mode, "{globalValues: {request.mode: dev}}", 1, ""},
+		{"of another value", mode, "{globalValues: {request.mode: prod}}", 0, "prod"},
+		{"of an object", mode, "{globalValues: {request.mode: prod}, policies: [{name: mode, resources: [{name: a, values: {request.mode: dev}}]}]}", 1, ""},
+		{"misspelt", mode, "{globalValues: {request.mod: dev}}", 0, "request.mod: an AdmissionRequest has no such member"},
+		{"which an expression reads", strings.ReplaceAll(strings.ReplaceAll(validatingPolicy, "NAME", "mode"), "!object.spec.?hostNetwork.orValue(false)", "dyn(request).mode == 'dev'"),
+			"{globalValues: {request.mode: dev}}", 0, "request.mode: an AdmissionRequest has no such member"},
+	} {
+		report := ran(t, map[string]string{
+			"mode.yaml": c.policy, "pod.yaml": plainPod,
+			FileName: "policies: [mode.yaml]\nresources: [pod.yaml]\nvalues: " + c.values + "\nresults:\n- {policy: mode, rule: mode, kind: Pod, resources: [a], result: pass}\n",
+		})
+		if check := report.Suites[0].Checks[0]; report.Passed != c.passed || !strings.Contains(check.Message, c.message) {
+			t.Errorf("%s: %+v", c.reason, check)
+		}
+	}
+}
+
 // TestPoliciesOfOneName: a row is about the policy of the kind that it selects.
 func TestPoliciesOfOneName(t *testing.T) {
 	for _, policies := range []string{"[m.yaml, v.yaml]", "[v.yaml, m.yaml]"} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -329,7 +330,7 @@ func (e *Evaluator) request(object workload.Object, operation string, places []i
 	if parent, subresource, ok := e.config.Values.Parent(object.Group(), object.Version(), object.Kind()); ok {
 		s.Group, s.Version, s.Kind, s.Subresource = parent.Group, parent.Version, parent.Kind, subresource
 	}
-	request, err := fixtures.Apply(request, e.config.Values.Request(e.config.Policies[places[0]].Object.Name(), object.Name()))
+	request, err := fixtures.Apply(request, e.config.Values.Request(e.config.Policies[places[0]].Object.Name(), object.Name()), e.isRead)
 	if err != nil {
 		return request, err
 	}
@@ -345,6 +346,16 @@ func (e *Evaluator) request(object workload.Object, operation string, places []i
 	}
 	e.describeNamespace(s)
 	return request, nil
+}
+
+// isRead reports whether the text of a policy of kyverno.io reads a member of the request. Suites define
+// members that no AdmissionRequest has, such as request.mode, for variables; one that no policy reads is
+// misspelt. CEL has the members of the type alone.
+func (e *Evaluator) isRead(member string) bool {
+	read := regexp.MustCompile(`\brequest\.` + regexp.QuoteMeta(member) + `\b`)
+	return slices.ContainsFunc(e.config.Policies, func(p Policy) bool {
+		return p.Object.Group() == "kyverno.io" && read.Match(p.Object.JSON())
+	})
 }
 
 func (e *Evaluator) describeNamespace(s *policy.Subject) {

@@ -275,6 +275,8 @@ func TestValidateErrors(t *testing.T) {
 		{"validate: {foreach: [{list: 'a b', deny: {}}]}", path + ".foreach[0].list", "no expression as a list"},
 		{"validate: {foreach: [{list: a}]}", path + ".foreach[0]: want one of", "a loop that does nothing"},
 		{"validate: {foreach: [{list: a, deny: {}, pattern: {}}]}", path + ".foreach[0]: want one of", "a loop that does two things"},
+		{"validate: {foreach: [{list: a, podSecurity: {level: baseline}}]}", path + ".foreach[0].podSecurity: unknown field", "a standard, which Kyverno's definition drops"},
+		{"validate: {foreach: [{list: a, deny: {}, pattern: {a: b}}]}", path + ".foreach[0]: want one of pattern, anyPattern, deny and foreach", "two kinds of checks"},
 		{"validate: {foreach: [{list: a, order: Ascending, deny: {}}]}", path + ".foreach[0].order: unknown field", "a field of mutation"},
 		{"validate: {foreach: [{list: a, context: [{name: x, variable: {jmesPath: later}}, {name: later, variable: {value: 1}}], deny: {}}]}", "reads later, which comes later", "a context in the wrong order"},
 		{"validate: {foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, deny: {}}]}]}]}]}]}]}", "exceeds the bound", "loops too deep"},
