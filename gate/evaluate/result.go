@@ -57,7 +57,7 @@ func (r *Result) Decide(i int) policy.Decision {
 	if !check.NeedsProof() {
 		return r.own[i]
 	}
-	decision := r.joined(i)
+	decision := r.ofIndex(r.joined(i))
 	if r.isAtTag {
 		return policy.AtTag(decision)
 	}
@@ -158,6 +158,22 @@ func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
 	if decision.Result == policy.Pass && r.Err == nil && r.passesByIndex(i) {
 		return onIndex(decision, r.parent.Pinned)
 	}
+	return r.ofIndex(decision)
+}
+
+// ofIndex adds to reasons for missing evidence that the digest is that of an index: its platforms may be
+// signed. Nothing is requested for that: the index and the evidence of one platform take three requests.
+func (r *Result) ofIndex(decision policy.Decision) policy.Decision {
+	if decision.Result != policy.Fail || decision.Check.Platforms != policy.PlatformIndex || !r.Pinned.Descriptor().IsIndex() {
+		return decision
+	}
+	reasons := slices.Clone(decision.Reasons)
+	for i := range reasons {
+		if code := reasons[i].Code; code == policy.Unsigned || code == policy.NoAttestation {
+			reasons[i].Message += "; the image is an index, for which signatures of its platforms alone do not count"
+		}
+	}
+	decision.Reasons = reasons
 	return decision
 }
 

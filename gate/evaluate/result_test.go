@@ -116,6 +116,44 @@ func TestDecideByIndex(t *testing.T) {
 	}
 }
 
+// TestUnsignedIndex: missing evidence of an index names it as one, since its platforms may be signed.
+func TestUnsignedIndex(t *testing.T) {
+	digest := digestOf(t, "a")
+	each := signedCheck(t)
+	each.Platforms = policy.PlatformEach
+	for _, c := range []struct {
+		reason, mediaType string
+		check             *policy.Check
+		code              policy.Code
+		result            policy.Result
+		named             bool
+	}{
+		{"unsigned", image.MediaTypeIndex, signedCheck(t), policy.Unsigned, policy.Fail, true},
+		{"a list of Docker's", image.MediaTypeDockerList, signedCheck(t), policy.Unsigned, policy.Fail, true},
+		{"without an attestation", image.MediaTypeIndex, signedCheck(t), policy.NoAttestation, policy.Fail, true},
+		{"signed with another key", image.MediaTypeIndex, signedCheck(t), policy.Code("wrong-key"), policy.Fail, false},
+		{"one platform", image.MediaTypeManifest, signedCheck(t), policy.Unsigned, policy.Fail, false},
+		{"of a digest that was not resolved", "", signedCheck(t), policy.Unsigned, policy.Fail, false},
+		{"indeterminate", image.MediaTypeIndex, signedCheck(t), policy.Unsigned, policy.Indeterminate, false},
+		{"by its platforms", image.MediaTypeIndex, each, policy.Unsigned, policy.Fail, false},
+	} {
+		pinned, err := parse(t, "registry.example/app:v1").Pin(image.Descriptor{Digest: digest, MediaType: c.mediaType})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := policy.Decision{Check: c.check, Result: c.result, Reasons: []policy.Reason{{Code: c.code, Message: "no signature found"}}}
+		r := &Result{Pinned: pinned, checks: []*policy.Check{c.check}, own: []policy.Decision{own}, answers: &answers{known: map[claimQuery]policy.Answer{}}}
+		for how, got := range map[string]policy.Decision{"decided": r.Decide(0), "judged": r.Judged(0, own)} {
+			if strings.Contains(got.Reasons[0].Message, "is an index") != c.named || got.Result != c.result {
+				t.Errorf("%s, %s: %+v", c.reason, how, got)
+			}
+		}
+		if own.Reasons[0].Message != "no signature found" {
+			t.Errorf("%s: the decision itself was changed", c.reason)
+		}
+	}
+}
+
 // TestGiven: a judge reads the claims about the index where those pass, and its decision names it.
 func TestGiven(t *testing.T) {
 	named, listing := pin(t, digestOf(t, "a")), pin(t, digestOf(t, "b"))
