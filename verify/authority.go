@@ -131,20 +131,39 @@ type Notation struct {
 	Level Level `json:"level"`
 }
 
-// Size returns about how much memory the authority takes, in bytes: its keys and certificates.
+// entryBytes is about the memory of an entry of a list or map, without its texts.
+const entryBytes = 64
+
+// Size returns about how much memory the authority takes, in bytes: its keys and certificates, and all that
+// a policy may repeat or make long.
 func (a Authority) Size() int {
 	size := len(a.TrustedRoot) + len(a.Log.Keys) + len(a.Log.Root) + len(a.Timestamp.Chain) + len(a.Timestamp.Root)
+	for name, value := range a.Annotations {
+		size += entryBytes + len(name) + len(value)
+	}
+	for fingerprint := range a.Retired {
+		size += entryBytes + len(fingerprint)
+	}
 	if a.Key != nil {
 		size += len(a.Key.Ref) + len(a.Key.PEM)
 	}
 	if a.Keyless != nil {
 		size += len(a.Keyless.Roots) + len(a.Keyless.CT.Keys)
+		for _, identity := range a.Keyless.Identities {
+			size += entryBytes + identity.Issuer.Size() + identity.Subject.Size()
+		}
+		for _, extension := range a.Keyless.Extensions {
+			size += entryBytes + len(extension.OID) + len(extension.Name) + extension.Value.Size()
+		}
 	}
 	if a.Certificate != nil {
 		size += len(a.Certificate.Leaf) + len(a.Certificate.Chain) + len(a.Certificate.CT.Keys)
 	}
 	if a.Notation != nil {
 		size += len(a.Notation.CA) + len(a.Notation.SigningAuthority) + len(a.Notation.TSA)
+		for _, identity := range a.Notation.Identities {
+			size += entryBytes + len(identity)
+		}
 	}
 	return size
 }

@@ -7,6 +7,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/internal/expression"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+// Bounds of an expression: a policy's author may have few rights, and there may be two for each identity.
+const (
+	// maxExpression bounds its length, in bytes.
+	maxExpression = 4 << 10
+	// maxProgram bounds its size (expression.Size), and so its memory to some 300 KiB. An expression without
+	// repetitions is below it, and those of identities have some 200.
+	maxProgram = 10_000
+	// programBytes is the memory of one instruction, about.
+	programBytes = 50
 )
 
 // Matcher compares a text from a certificate with what a policy expects. The
@@ -14,7 +28,8 @@ import (
 type Matcher struct {
 	mode    string // "exact", "wildcard", "regexp"
 	pattern string
-	re      *regexp.Regexp
+	re      *regexp.Regexp // of an expression
+	program int            // size of re
 }
 
 // Exactly matches the identical text.
@@ -23,39 +38,52 @@ func Exactly(text string) Matcher { return Matcher{mode: "exact", pattern: text}
 // Wildcard matches with `*` (any run of characters) and `?` (any one), as
 // Kyverno's subject and issuer do, over the whole text.
 func Wildcard(pattern string) Matcher {
-	if !strings.ContainsAny(pattern, "*?") {
+	if !wildcard.Contains(pattern) {
 		return Exactly(pattern)
 	}
-	quoted := regexp.QuoteMeta(pattern)
-	quoted = strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(quoted)
-	return Matcher{mode: "wildcard", pattern: pattern, re: regexp.MustCompile(`(?s)\A(?:` + quoted + `)\z`)}
+	return Matcher{mode: "wildcard", pattern: pattern}
 }
 
 // Expression matches the whole text with a regular expression (RE2). It is always anchored at
-// both ends; to match a prefix, the expression must end with `.*`.
+// both ends; to match a prefix, the expression must end with `.*`. It is refused above 4 KiB, or if it
+// compiles to a program that is too large, such as one of a{1000} four times.
 func Expression(pattern string) (Matcher, error) {
-	if pattern == "" {
+	switch {
+	case pattern == "":
 		return Matcher{}, fmt.Errorf("the expression is empty")
+	case len(pattern) > maxExpression:
+		return Matcher{}, fmt.Errorf("the expression has %d bytes, more than the bound of %d", len(pattern), maxExpression)
 	}
-	if _, err := regexp.Compile(pattern); err != nil { // compiled alone, so that `a)|(b` is refused
+	size, err := expression.Size(pattern) // parsed alone, so that `a)|(b` is refused
+	switch {
+	case err != nil:
 		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
+	case size > maxProgram:
+		return Matcher{}, fmt.Errorf("the expression compiles to some %d instructions, more than the bound of %d; repeat less, or use *", size, maxProgram)
 	}
 	re, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
 	if err != nil {
 		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
 	}
-	return Matcher{mode: "regexp", pattern: pattern, re: re}, nil
+	return Matcher{mode: "regexp", pattern: pattern, re: re, program: size}, nil
 }
+
+// Size returns about how much memory the Matcher takes, in bytes.
+func (m Matcher) Size() int { return len(m.pattern) + programBytes*m.program }
 
 // Match reports whether text meets the expectation. An empty text meets none.
 func (m Matcher) Match(text string) bool {
 	if text == "" || m.mode == "" {
 		return false
 	}
-	if m.mode == "exact" {
+	switch m.mode {
+	case "exact":
 		return m.pattern == text
+	case "wildcard":
+		return wildcard.Match(m.pattern, text)
+	default:
+		return m.re.MatchString(text)
 	}
-	return m.re.MatchString(text)
 }
 
 // IsZero reports whether m has no pattern and so matches nothing.

@@ -103,6 +103,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"no issuer", by(good, `subject: a`), "", "spec.match.signers[0].issuer"},
 		{"a subject twice", by(good, `issuer: a, subject: b, subjectRegExp: b`), "", "spec.match.signers[0].subject"},
 		{"an expression that is none", by(good, `issuer: a, subjectRegExp: "("`), "", "spec.match.signers[0].subjectRegExp"},
+		{"an expression that takes much memory", by(good, `issuer: a, subjectRegExp: "`+strings.Repeat("a{1000}", 4)+`"`), "", "spec.match.signers[0].subjectRegExp"},
 		{"any subject allowed", by(allow, `issuer: a, subjectRegExp: ".*"`), "", "spec.match.signers[0].subjectRegExp"},
 		{"any address allowed", by(allow, `issuer: a, subjectRegExp: ".+@.+"`), "", "spec.match.signers[0].subjectRegExp"},
 		{"any workflow anywhere allowed", by(allow, `issuer: a, subjectRegExp: "https://.*"`), "", "spec.match.signers[0].subjectRegExp"},

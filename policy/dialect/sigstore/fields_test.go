@@ -164,6 +164,8 @@ func TestRefuses(t *testing.T) {
 		{strings.Replace(keylessHead, ", subject: ann@example.com", "", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subject", "missing", "the other half"},
 		{strings.Replace(keylessHead, "subject: ann", "subjectRegExp: '.*', subject: ann", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subject", "cannot be combined", "a text and an expression"},
 		{strings.Replace(keylessHead, "subject: ann@example.com", "subjectRegExp: '('", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subjectRegExp", "missing closing", "no expression"},
+		{strings.Replace(keylessHead, "subject: ann@example.com", "subjectRegExp: '"+strings.Repeat("a{1000}", 4)+"'", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subjectRegExp", "more than the bound", "an expression that takes much memory"},
+		{strings.Replace(keylessHead, "issuer: 'https://issuer.example'", "issuerRegExp: '"+strings.Repeat("a{1000}", 4)+"'", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].issuerRegExp", "more than the bound", "an issuer's expression that takes much memory"},
 		{strings.Replace(keylessHead, "subject: ann@example.com", "subjectRegexp: '.*'", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subjectRegexp", "unknown field", "a field in another case (CVE-2025-29778)"},
 		{keylessHead + ", ca-cert: {data: x}}}]\n", "spec.authorities[0].keyless.ca-cert", "cannot be combined with url", "a certificate beside the URL"},
 		{strings.Replace(keylessHead, "url: 'https://fulcio.sigstore.dev'", "ca-cert: {secretRef: {name: a}}", 1) + "}}]\n", "spec.authorities[0].keyless.ca-cert.secretRef", "not read here", "a certificate in a Secret that is not read"},

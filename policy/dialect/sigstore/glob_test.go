@@ -83,6 +83,18 @@ func TestGlobIndex(t *testing.T) {
 	}
 }
 
+// TestLongGlob: a glob is compiled, so its length is bounded.
+func TestLongGlob(t *testing.T) {
+	for size, refused := range map[int]bool{4 << 10: false, 4<<10 + 1: true} {
+		glob := "ghcr.io/" + strings.Repeat("*", size-len("ghcr.io/"))
+		text := fill(t, strings.Replace(head, "ghcr.io/org/**", `"`+glob+`"`, 1)+signedByKey)
+		_, err := sigstore.New(sigstore.Options{}).Compile([]byte(text), "test")
+		if isLong := err != nil && strings.Contains(err.Error(), "spec.images[0].glob: 4097 bytes are more than 4096"); isLong != refused || !refused && err != nil {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}
+
 func TestGlobRefuses(t *testing.T) {
 	for _, c := range []struct{ glob, want, reason string }{
 		{"", "is empty", "nothing"},

@@ -9,6 +9,7 @@ import (
 	k8s "k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/optional"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
@@ -27,7 +28,7 @@ func baseOptions() []celgo.EnvOption {
 		celgo.ASTValidators(
 			celgo.ValidateDurationLiterals(),
 			celgo.ValidateTimestampLiterals(),
-			celgo.ValidateRegexLiterals(),
+			cost.PatternLiterals(),
 		),
 		ext.Bindings(),
 		ext.Encoders(),

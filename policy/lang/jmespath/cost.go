@@ -3,10 +3,11 @@ package jmespath
 import (
 	"fmt"
 	"math/bits"
-	"regexp/syntax"
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+
+	"github.com/quaymaster/quaymaster/internal/expression"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
@@ -156,26 +157,15 @@ func programSize(pattern string) (int, error) {
 		return 0, function.TooLarge("a regular expression", len(pattern), function.MaxPattern)
 	}
 	size := 2*len(pattern) + 2
-	if strings.Contains(pattern, "{") { // x{1000} is longer than it looks
-		parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if strings.Contains(pattern, "{") || strings.Contains(strings.ToLower(pattern), `\p`) { // x{1000} is longer than it looks
+		more, err := expression.Size(pattern)
 		if err != nil {
 			return 0, fmt.Errorf("regular expression %q: %w", function.Shorten(pattern), err)
 		}
-		size += repeated(parsed)
+		size += more
 	}
 	if size > maxProgram {
 		return 0, function.TooLarge("the size of a regular expression", size, maxProgram)
 	}
 	return size, nil
-}
-
-func repeated(re *syntax.Regexp) int {
-	size := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		size += repeated(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		size *= max(re.Min, re.Max, 1) + 1
-	}
-	return min(size, maxProgram+1)
 }

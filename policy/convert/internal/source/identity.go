@@ -2,10 +2,10 @@ package source
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // CheckIdentity refuses identities that are half open, or set twice.
@@ -30,10 +30,13 @@ func (c *Conversion) checkLetters(text, at string) {
 	}
 }
 
-// checkExpression refuses a regular expression that does not compile.
+// checkExpression refuses a regular expression that does not compile, or is too large.
 func (c *Conversion) checkExpression(text, at string) {
-	if _, err := regexp.Compile(text); err != nil {
-		c.Refuse(at, fmt.Sprintf("the expression %q does not compile", text), "mend it (RE2 syntax)")
+	if text == "" {
+		return
+	}
+	if _, err := verify.Expression(text); err != nil {
+		c.Refuse(at, fmt.Sprintf("the expression %q does not compile here: %v", text, err), "mend it (RE2 syntax)")
 	}
 }
 

@@ -166,6 +166,7 @@ func TestIdentity(t *testing.T) {
 		{"a star in the issuer", ivp.Identity{Issuer: "a*", Subject: "b"}, `"a*" is compared letter by letter`},
 		{"a star in the subject", ivp.Identity{Issuer: "a", Subject: "*b"}, `"*b" is compared letter by letter`},
 		{"no expression for the issuer", ivp.Identity{IssuerRegExp: "(", Subject: "b"}, `"(" does not compile`},
+		{"an expression that is too large", ivp.Identity{IssuerRegExp: strings.Repeat("a{1000}", 4), Subject: "b"}, `more than the bound`},
 		{"no expression for the subject", ivp.Identity{Issuer: "a", SubjectRegExp: "["}, `"[" does not compile`},
 	} {
 		c := source.New(source.Options{})

@@ -17,9 +17,6 @@ const (
 	// maxFirstRoot bounds the first root.json of a TUF repository, in bytes, as
 	// go-tuf does those that it fetches.
 	maxFirstRoot = 512_000
-	// maxRegexp bounds a regular expression, in bytes: compiling one costs some
-	// hundred times as much memory.
-	maxRegexp = 4 << 10
 	// maxTagPrefix leaves space for sha256-<64 letters>.sig in the 128 of a tag.
 	maxTagPrefix = 52
 	// maxVariants and maxVariantBytes bound the cached expression results of one attestor: one

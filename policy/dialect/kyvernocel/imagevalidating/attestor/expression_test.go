@@ -48,7 +48,7 @@ func TestExpressions(t *testing.T) {
 		{fmt.Sprintf(who, `"https://git.example/" + image.split("/")[1] + "/" + image.split("/")[2] + "/.*"`), "", flow, "", "", "a subject by the image"},
 		{fmt.Sprintf(who, `"git.example/" + object.says`), "org/app", flow, verify.WrongIdentity, "", "a part of a subject"},
 		{fmt.Sprintf(who, `object.says`), "a)|(.*", flow, "", at + "keyless.identities[0].subjectExpression: ", "a pattern that escapes its anchors"},
-		{fmt.Sprintf(who, `object.says`), strings.Repeat("a", 5000), flow, "", at + "keyless.identities[0].subjectExpression: 5000 bytes", "a long pattern"},
+		{fmt.Sprintf(who, `object.says`), strings.Repeat("a", 5000), flow, "", at + "keyless.identities[0].subjectExpression: the expression has 5000 bytes", "a long pattern"},
 		{fmt.Sprintf(who, `object.says`), "", flow, "", at + "keyless.identities[0].subjectExpression: yields an empty text", "no subject"},
 		{chain, string(h.workflow.CertificatePEM()), flow, "", "", "a certificate"},
 		{chain, string(h.other.CertificatePEM()), flow, verify.WrongIdentity, "", "another certificate"},

@@ -77,7 +77,7 @@ func TestRefused(t *testing.T) {
 		{keyless("{issuer: a, subjectRegExp: a, subjectExpression: object.a}"), at + "cosign.keyless.identities[0]: want one of subject", "two subjects"},
 		{keyless("{issuer: a, subject: 'b*'}"), at + "cosign.keyless.identities[0].subject: ", "a wildcard where there are none"},
 		{keyless("{issuer: a, subjectRegExp: 'a)|(b'}"), at + "cosign.keyless.identities[0].subjectRegExp: ", "an expression that escapes its anchors"},
-		{keyless("{issuer: a, subjectRegExp: " + strings.Repeat("a", 5000) + "}"), at + "cosign.keyless.identities[0].subjectRegExp: 5000 bytes", "a long expression"},
+		{keyless("{issuer: a, subjectRegExp: " + strings.Repeat("a", 5000) + "}"), at + "cosign.keyless.identities[0].subjectRegExp: the expression has 5000 bytes", "a long expression"},
 		{keyless("{issuer: a, subjectExpression: 'nothing.at'}"), at + "cosign.keyless.identities[0].subjectExpression: ", "an unknown name"},
 		{keyless(many(ann, 101)), at + "cosign.keyless.identities: 101 are more than 100", "many identities"},
 		{"cosign: {keyless: {identities: [" + ann + "], roots: $KEY}}", at + "cosign.keyless.roots: ", "a key for a root"},

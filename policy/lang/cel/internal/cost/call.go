@@ -215,6 +215,9 @@ func constantPattern(arguments []interpreter.InterpretableV2) (*regexp.Regexp, e
 	if !ok {
 		return nil, nil // refused when it is called
 	}
+	if checkPattern(string(text)) != nil {
+		return nil, nil // its price is an error
+	}
 	return regexp.Compile(string(text))
 }
 

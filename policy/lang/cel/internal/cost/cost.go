@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/interpreter"
+
+	regular "github.com/quaymaster/quaymaster/internal/expression"
 )
 
 // cost returns the cost of a call, or refuses a call with a result that would be too large.
@@ -154,23 +156,38 @@ func pattern(arguments []ref.Val) (uint64, error) {
 	cost, _ := linear(arguments)
 	text, _ := arguments[0].(types.String)
 	expression, _ := arguments[1].(types.String)
-	if len(expression) > maxPattern {
-		return 0, &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
+	if err := checkPattern(string(expression)); err != nil {
+		return 0, err
 	}
 	return cost + uint64(1+len(text)/textUnit)*uint64(1+steps(string(expression))/4), nil
 }
 
 // constant is the price of a regular expression that is known beforehand.
 func constant(expression string) cost {
+	if err := checkPattern(expression); err != nil {
+		return func([]ref.Val) (uint64, error) { return 0, err }
+	}
 	each := uint64(1 + steps(expression)/4)
 	return func(arguments []ref.Val) (uint64, error) {
-		if len(expression) > maxPattern {
-			return 0, &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
-		}
 		cost, _ := linear(arguments)
 		text, _ := arguments[0].(types.String)
 		return cost + uint64(1+len(text)/textUnit)*each, nil
 	}
+}
+
+// checkPattern bounds a regular expression before it is compiled: a{1000} is longer than it looks, and so is
+// \pL.
+func checkPattern(expression string) error {
+	if len(expression) > maxPattern {
+		return &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
+	}
+	if !strings.Contains(expression, "{") && !strings.Contains(strings.ToLower(expression), `\p`) {
+		return nil
+	}
+	if size, err := regular.Size(expression); err == nil && size > maxProgram {
+		return &ExceededError{What: "the instructions of a regular expression", Most: maxProgram}
+	}
+	return nil
 }
 
 // steps bounds the steps of a regular expression for each letter: its length, or more if it

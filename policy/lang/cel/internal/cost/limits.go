@@ -12,6 +12,8 @@ const (
 	maxItems = 100_000
 	// maxPattern bounds a regular expression that is applied, in bytes.
 	maxPattern = 8 << 10
+	// maxProgram bounds the instructions that it compiles to. Each takes some 50 bytes.
+	maxProgram = 10_000
 	// textUnit is the number of bytes that are read or copied for one unit of cost.
 	textUnit = 16
 	// cheap is the cost below which the lookup of the meter costs more.

@@ -1,0 +1,33 @@
+// Package expression bounds regular expressions (RE2, as in Go) before they are compiled.
+//
+// The program of a few bytes may have thousands of instructions, as of a{1000}, and the table of a class
+// such as \pL more than a thousand characters. The parser keeps repetitions as they are, so a text of
+// bounded length is parsed in little memory.
+package expression
+
+import "regexp/syntax"
+
+// most is the greatest size that is computed; a larger one has no effect.
+const most = 1 << 20
+
+// Size returns about the number of instructions that an expression compiles to: never less, and up to three times
+// as many. Each instruction takes some 50 bytes. The caller bounds the length of the text. The error is that
+// of the parser.
+func Size(text string) (int, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return sizeOf(parsed), nil
+}
+
+func sizeOf(re *syntax.Regexp) int {
+	size := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		size += sizeOf(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		size *= max(re.Min, re.Max, 1) + 1
+	}
+	return min(size, most)
+}
