@@ -14,6 +14,7 @@ import (
 	"github.com/notaryproject/notation-go/verifier/truststore"
 
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // storeName names the trust stores made from the authority.
@@ -185,6 +186,9 @@ func readPEM(text []byte) ([]*x509.Certificate, error) {
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
+		}
+		if err := limits.Key(certificate.PublicKey); err != nil {
 			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
 		}
 		certificates = append(certificates, certificate)

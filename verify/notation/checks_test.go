@@ -25,6 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/notation"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // TestStores: what may stand in a trust store, and what only looks like it.
@@ -46,6 +47,9 @@ func TestStores(t *testing.T) {
 		{"a signer of another's with the same name", namesake.pem(), nil, signer},
 		{"a signer under another name, with the same key", renamed(t, alone), nil, signer},
 		{"a certificate that cannot be read", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")}), nil, "certificate 1"},
+		{"a key of 8192 bits", longStore(8192), nil, ""},
+		{"a key of one bit more", longStore(8193), nil, "certificate 1: the RSA key of 8193 bits is longer"},
+		{"a long key of timestamps", ca.pem(), longStore(8193), "certificate 1: the RSA key of 8193 bits is longer"},
 		{"a root for timestamps", ca.pem(), ca.pem(), ""},
 		{"an intermediate for timestamps", ca.pem(), between.pem(), root},
 		{"an intermediate for timestamps with its issuer's name", ca.pem(), namesakeCA.pem(), root},
@@ -63,6 +67,12 @@ func TestStores(t *testing.T) {
 	if err := notation.CheckAuthority(unknown); err == nil || !strings.Contains(err.Error(), "unknown action") {
 		t.Errorf("an unknown action for revocation: got %v", err)
 	}
+}
+
+// longStore is a trust store of a certificate authority with a long key.
+func longStore(bits int) []byte {
+	certificate := verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
 }
 
 // renamed is a party's certificate that names another issuer, signed with its own key.

@@ -497,3 +497,28 @@ func ExampleEntry() {
 	fmt.Println(limits.Entry([]byte(`{"kind": "hashedrekord", "spec": {"signature": {"publicKey": {"content": "` + text + `"}}}}`)))
 	// Output: the log entry: the RSA key of 163840 bits is longer than the bound of 8192
 }
+
+func TestDocument(t *testing.T) {
+	encoded := func(bits int) string {
+		der := verifytest.Must(x509.MarshalPKIXPublicKey(verifytest.LongKey(bits)))
+		return string(verifytest.Must(json.Marshal(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))))
+	}
+	list := func(n int, of string) string { return "[" + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + "]" }
+	const many, ids = "more than 20000 values", "more than 128 key identifiers"
+	play(t, func(text string) error { return limits.Document([]byte(text)) }, []row[string]{
+		{"most values", list(19_998, "1"), ""},
+		{"one more", list(19_999, "1"), many},
+		{"one more, and a large number before", `[1e9999,` + list(19_998, "1")[1:], many},
+		{"values that are empty", list(10_000, "{}"), many},
+		{"no end", list(19_998, "1")[:100], ""},
+		{"the longest key", `{"public":` + encoded(8192) + `}`, ""},
+		{"one bit more", `{"public":` + encoded(8193) + `}`, longKey},
+		{"one bit more, at any depth and behind a large number", `[1e9999,{"a":[[{"b":` + encoded(8193) + `}]]}]`, longKey},
+		{"most identifiers", `{"keyids":` + list(128, `"a"`) + `}`, ""},
+		{"one more", `{"keyids":` + list(129, `"a"`) + `}`, ids},
+		{"one more, in another case", `{"KeyIDs":` + list(129, `"a"`) + `}`, ids},
+		{"one more, which are null", `{"keyids":` + list(129, `null`) + `}`, ids},
+		{"one more, in two lists", `[{"keyids":` + list(64, `"a"`) + `},{"keyids":` + list(65, `"a"`) + `}]`, ids},
+		{"a list of another name", `{"paths":` + list(129, `"a"`) + `}`, ""},
+	})
+}

@@ -14,6 +14,8 @@ import (
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"github.com/sigstore/rekor-tiles/v2/pkg/note"
 	"github.com/sigstore/sigstore-go/pkg/root"
+
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // Root is a trusted root that finds its logs by the identifiers of their keys as well.
@@ -30,14 +32,21 @@ func (r *Root) RekorLogs() map[string]*root.TransparencyLog { return r.logs }
 // CTLogs implements root.TrustedMaterial.
 func (r *Root) CTLogs() map[string]*root.TransparencyLog { return r.ctLogs }
 
-// Parse parses trusted_root.json. The caller bounds its size.
+// Parse parses trusted_root.json. The caller bounds its size. It refuses keys and certificates of authorities
+// and logs with RSA keys of more than 8192 bits.
 func Parse(text []byte) (*Root, error) {
+	if err := limits.Document(text); err != nil {
+		return nil, err
+	}
 	document, err := root.NewTrustedRootProtobuf(text)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := root.NewTrustedRootFromProtobuf(document)
 	if err != nil {
+		return nil, err
+	}
+	if err := measure(parsed); err != nil {
 		return nil, err
 	}
 	r := &Root{TrustedRoot: parsed}
@@ -52,6 +61,36 @@ func Parse(text []byte) (*Root, error) {
 	return r, nil
 }
 
+// measure refuses long keys of certificate and timestamp authorities.
+func measure(parsed *root.TrustedRoot) error {
+	check := func(list string, i int, chain ...*x509.Certificate) error {
+		for _, c := range chain {
+			if c == nil {
+				continue
+			}
+			if err := limits.Key(c.PublicKey); err != nil {
+				return fmt.Errorf("%s[%d]: certificate of %s: %w", list, i, c.Subject, err)
+			}
+		}
+		return nil
+	}
+	for i, authority := range parsed.FulcioCertificateAuthorities() {
+		if a, ok := authority.(*root.FulcioCertificateAuthority); ok {
+			if err := check("certificateAuthorities", i, append(slices.Clone(a.Intermediates), a.Root)...); err != nil {
+				return err
+			}
+		}
+	}
+	for i, authority := range parsed.TimestampingAuthorities() {
+		if a, ok := authority.(*root.SigstoreTimestampingAuthority); ok {
+			if err := check("timestampAuthorities", i, append(slices.Clone(a.Intermediates), a.Root, a.Leaf)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // identified returns logs by their logId, and those with a logId of another key by the
 // identifiers of their own as well. A signature by the key is required under each identifier.
 func identified(documents []*prototrust.TransparencyLogInstance) (map[string]*root.TransparencyLog, error) {
@@ -64,6 +103,9 @@ func identified(documents []*prototrust.TransparencyLogInstance) (map[string]*ro
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 		for id, log := range parsed {
+			if err := limits.Key(log.PublicKey); err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
 			key, err := keyIdentifier(log)
 			if err != nil {
 				return nil, fmt.Errorf("[%d]: %w", i, err)

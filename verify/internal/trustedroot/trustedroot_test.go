@@ -2,6 +2,7 @@ package trustedroot_test
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -105,5 +106,60 @@ func TestOnlyOwnKeys(t *testing.T) {
 	}
 	if log := logs[one.Rekor2.ID()]; log == nil || log.BaseURL != one.Rekor2.URL() {
 		t.Errorf("under the identifier of its key: %+v, want the Rekor v2 log", log)
+	}
+}
+
+// TestLongKeys: keys of authorities and logs are measured before a signature is verified with them, also where the
+// document has them in an encoding of its own.
+func TestLongKeys(t *testing.T) {
+	one := verifytest.Must(verifytest.New(verifytest.Options{Name: "one"}))
+	certificate := func(bits int) []byte { return verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits))).Raw }
+	key := func(bits int) []byte { return verifytest.Must(x509.MarshalPKIXPublicKey(verifytest.LongKey(bits))) }
+	for _, row := range []struct {
+		list string
+		in   []string // of the first entry
+		of   func(bits int) []byte
+	}{
+		{"certificateAuthorities", []string{"certChain", "certificates"}, certificate},
+		{"timestampAuthorities", []string{"certChain", "certificates"}, certificate},
+		{"tlogs", []string{"publicKey"}, key},
+		{"ctlogs", []string{"publicKey"}, key},
+	} {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding} {
+			for bits, fails := range map[int]bool{8192: false, 8193: true} {
+				var content map[string]any
+				if err := json.Unmarshal(one.TrustedRoot(), &content); err != nil {
+					t.Fatal(err)
+				}
+				entry := content[row.list].([]any)[0].(map[string]any)
+				for _, name := range row.in {
+					if list, is := entry[name].([]any); is {
+						entry = list[len(list)-1].(map[string]any) // the root
+						continue
+					}
+					entry = entry[name].(map[string]any)
+				}
+				entry["rawBytes"] = encoding.EncodeToString(row.of(bits))
+				if row.list == "tlogs" || row.list == "ctlogs" {
+					entry["keyDetails"] = "PKIX_RSA_PKCS1V15_4096_SHA256"
+				}
+				_, err := trustedroot.Parse(verifytest.Must(json.Marshal(content)))
+				if (err != nil) != fails || err != nil && !strings.Contains(err.Error(), "the RSA key of 8193 bits is longer") {
+					t.Errorf("%s of %d bits: %v", row.list, bits, err)
+				}
+			}
+		}
+	}
+}
+
+// TestValues: the number of values is bounded, because each takes much more memory than its text.
+func TestValues(t *testing.T) {
+	one := verifytest.Must(verifytest.New(verifytest.Options{Name: "one"}))
+	for count, fails := range map[int]bool{1_000: false, 20_000: true} {
+		text := bytes.Replace(one.TrustedRoot(), []byte("{"), []byte(`{"x":[`+strings.Repeat("1,", count)+"1],"), 1)
+		_, err := trustedroot.Parse(text)
+		if isMany := err != nil && strings.Contains(err.Error(), "more than 20000 values"); isMany != fails {
+			t.Errorf("%d values: %v", count, err)
+		}
 	}
 }

@@ -127,6 +127,18 @@ func TestNoCertificate(t *testing.T) {
 	}
 }
 
+// TestLongKey: a chain with a long key is refused before its signatures are verified.
+func TestLongKey(t *testing.T) {
+	for bits, want := range map[int]string{8192: "certChain: certificate 1 is not signed", 8193: "certChain: certificate 1: the RSA key of 8193 bits is longer"} {
+		certificate := verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})
+		text := rootDocument("r", map[string]any{"sigstoreKeys": map[string]any{"certificateAuthorities": []any{map[string]any{"certChain": encode(block)}}}})
+		if _, err := trustroot.Parse([]byte(text), "root.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bits: got %v, want %q", bits, err, want)
+		}
+	}
+}
+
 // TestUnmarshal: valid trusted_root.json documents, and responses that are refused.
 func TestUnmarshal(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))

@@ -273,14 +273,9 @@ func (ca certificateAuthority) compile(path string) (*prototrust.CertificateAuth
 	if err != nil {
 		return nil, err
 	}
-	var chain []*x509.Certificate
-	for i, text := range blocks {
-		block, _ := pem.Decode([]byte(text))
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, field.Fail(path+".certChain", "certificate %d: %w", i+1, err)
-		}
-		chain = append(chain, c)
+	chain, err := trust.ParseCertificates([]byte(strings.Join(blocks, "")), trust.MaxCertificates)
+	if err != nil {
+		return nil, field.Below(path+".certChain", err)
 	}
 	for i, c := range chain {
 		issuer := chain[min(i+1, len(chain)-1)]

@@ -47,6 +47,10 @@ func TestBounds(t *testing.T) {
 	certificate := func(size int) string {
 		return ann("identities: [{issuer: a, subject: b}], roots: " + q(append(bytes.Repeat([]byte("x"), size-len(certificateA)-1), append([]byte("\n"), certificateA...)...)))
 	}
+	notary := func(bits int) string {
+		c := verifytest.Must(verifytest.CertificateOf(verifytest.LongKey(bits)))
+		return "notary: {certs: {value: " + q(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})) + "}}"
+	}
 	const tuf = `{"signed":{"_type":"root"}}`
 	first := func(text string) string {
 		return key("tuf: {mirror: 'https://tuf.example', root: {data: " + q([]byte(text)) + "}}")
@@ -59,6 +63,9 @@ func TestBounds(t *testing.T) {
 		{"pull secrets", key("source: {PullSecrets: [" + list(100, func(int) string { return "{name: a}" }) + "]}"), key("source: {PullSecrets: [" + list(101, func(int) string { return "{name: a}" }) + "]}")},
 		{"identities", ann("identities: [" + list(100, func(int) string { return "{issuer: a, subject: b}" }) + "]"), ann("identities: [" + list(101, func(int) string { return "{issuer: a, subject: b}" }) + "]")},
 		{"the length of an expression", ann("identities: [{issuer: a, subjectRegExp: " + strings.Repeat("a", 4096) + "}]"), ann("identities: [{issuer: a, subjectRegExp: " + strings.Repeat("a", 4097) + "}]")},
+		{"the size of an expression", ann("identities: [{issuer: a, subjectRegExp: '" + strings.Repeat("a{1000}", 3) + "'}]"), ann("identities: [{issuer: a, subjectRegExp: '" + strings.Repeat("a{1000}", 4) + "'}]")},
+		{"the size of an issuer's expression", ann("identities: [{subject: a, issuerRegExp: '" + strings.Repeat("a{1000}", 3) + "'}]"), ann("identities: [{subject: a, issuerRegExp: '" + strings.Repeat("a{1000}", 4) + "'}]")},
+		{"the length of a notary's key", notary(8192), notary(8193)},
 		{"keys", keys(32), keys(33)},
 		{"PEM", certificate(maxPEM), certificate(maxPEM + 1)},
 		{"a trusted root", rooted(maxRoot), rooted(maxRoot + 1)},

@@ -2,14 +2,13 @@ package attestor
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // notary compiles trust stores of notation: level strict, for every identity that they certify,
@@ -31,20 +30,21 @@ func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, e
 // specification, so that a mistake is found before an image is verified.
 func (b *builder) store(doc *v1alpha1.StringOrExpression, path string, timestamps bool) ([]byte, error) {
 	text, err := b.certificates(doc, path)
-	for rest := text; len(rest) > 0 && err == nil; {
-		var block *pem.Block
-		block, rest = pem.Decode(rest)
-		c, broken := x509.ParseCertificate(block.Bytes)
-		if broken != nil {
-			return nil, field.Below(path, broken)
-		}
+	if err != nil || len(text) == 0 {
+		return text, err
+	}
+	certificates, err := trust.ParseCertificates(text, maxCertificates)
+	if err != nil {
+		return nil, field.Below(path, err)
+	}
+	for _, c := range certificates {
 		self := bytes.Equal(c.RawSubject, c.RawIssuer) && c.CheckSignature(c.SignatureAlgorithm, c.RawTBSCertificate, c.Signature) == nil
 		switch {
 		case timestamps && (!self || !c.IsCA):
-			err = field.Fail(path, "certificate %q is no root certificate, which notation asks of timestamp authorities", c.Subject)
+			return nil, field.Fail(path, "certificate %q is no root certificate, which notation asks of timestamp authorities", c.Subject)
 		case !self && !c.IsCA:
-			err = field.Fail(path, "certificate %q is neither a certificate authority's nor self-signed: give the one that issued it", c.Subject)
+			return nil, field.Fail(path, "certificate %q is neither a certificate authority's nor self-signed: give the one that issued it", c.Subject)
 		}
 	}
-	return text, err
+	return text, nil
 }
