@@ -35,6 +35,9 @@ type TUF struct {
 	Interval time.Duration
 	// Client sends the requests, and so decides which addresses are allowed; required.
 	Client *http.Client
+	// Parsing has a capacity of one; nil means that others do not matter. Repositories with the same
+	// channel are parsed one at a time, because metadata takes many times its size in memory.
+	Parsing chan struct{}
 }
 
 // checked returns a copy with the defaults filled in; nil stays nil.
@@ -60,7 +63,7 @@ func (t *TUF) checked() (*TUF, error) {
 // client returns a client of the repository, which must have its defaults filled in.
 func (t *TUF) client() *tufclient.Client {
 	return tufclient.New(tufclient.Options{
-		URL: t.URL, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, Folder: t.CachePath, HTTP: t.Client,
+		URL: t.URL, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, Folder: t.CachePath, HTTP: t.Client, Parsing: t.Parsing,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/file"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // Options describe a repository.
@@ -38,6 +40,9 @@ type Options struct {
 	Folder string
 	// HTTP sends the requests; it is required without Files.
 	HTTP *http.Client
+	// Parsing has a capacity of one. Clients with the same channel parse metadata one at a time, and do
+	// not hold it while they read. nil means that others do not matter.
+	Parsing chan struct{}
 }
 
 // Client fetches the target of one repository. A fetch accepts nothing older than an earlier one
@@ -55,6 +60,7 @@ type Client struct {
 type floor struct {
 	keys                []string
 	timestamp, snapshot int64
+	meta                map[string]int64 // versions of targets and delegated roles, by their files (TUF 5.5.5)
 }
 
 // New returns a Client.
@@ -75,6 +81,10 @@ func (c *Client) Fetch(ctx context.Context) (content []byte, err error) {
 		}
 	}()
 	f := &fetcher{ctx: ctx, options: &c.options, base: strings.TrimRight(c.options.URL, "/") + "/", left: maxFetch}
+	defer f.end()
+	if err := f.begin(); err != nil {
+		return nil, err
+	}
 	newest, err := c.newestRoot(f)
 	if err != nil {
 		return nil, err
@@ -84,10 +94,13 @@ func (c *Client) Fetch(ctx context.Context) (content []byte, err error) {
 		return nil, err
 	}
 	settings.Fetcher, settings.MaxDelegations = f, maxDelegations
-	settings.SnapshotMaxLength, settings.TargetsMaxLength = maxMetadata, maxMetadata
+	settings.RootMaxLength, settings.SnapshotMaxLength, settings.TargetsMaxLength = maxMetadata, maxMetadata, maxMetadata
 	settings.DisableLocalCache = c.options.Folder == ""
 	settings.LocalMetadataDir = c.folder()
 	settings.LocalTargetsDir = filepath.Join(settings.LocalMetadataDir, "targets")
+	if err := removeDamaged(settings.LocalMetadataDir); err != nil {
+		return nil, err
+	}
 	client, err := updater.New(settings)
 	if err != nil {
 		return nil, err
@@ -129,6 +142,9 @@ func (c *Client) folder() string {
 // newestRoot returns the newest root that a chain of roots connects with the first one (TUF 5.3).
 // The chain is verified each time, so that a kept root counts for this first root only.
 func (c *Client) newestRoot(f *fetcher) ([]byte, error) {
+	if err := limits.Document(c.options.Root); err != nil {
+		return nil, fmt.Errorf("read the first root.json: %w", err)
+	}
 	trusted, err := trustedmetadata.New(c.options.Root)
 	if err != nil {
 		return nil, fmt.Errorf("read the first root.json: %w", err)
@@ -156,8 +172,8 @@ func (c *Client) nextRoot(f *fetcher, trusted *trustedmetadata.TrustedMetadata, 
 	path := filepath.Join(c.folder(), "root_history", name)
 	kept, ok := c.roots[name]
 	if !ok {
-		stored, err := limit.ReadFile(path, maxRoot, "a stored root.json")
-		kept, ok = stored, err == nil
+		stored, err := limit.ReadFile(path, maxMetadata, "a stored root.json")
+		kept, ok = stored, err == nil && limits.Document(stored) == nil
 	}
 	if ok {
 		if _, err := trusted.UpdateRoot(kept); err == nil {
@@ -165,7 +181,7 @@ func (c *Client) nextRoot(f *fetcher, trusted *trustedmetadata.TrustedMetadata, 
 			return kept, nil
 		} // it is damaged, or of another first root
 	}
-	text, err := f.DownloadFile(f.base+name, maxRoot, 0)
+	text, err := f.DownloadFile(f.base+name, maxMetadata, 0)
 	if status, failed := errors.AsType[*metadata.ErrDownloadHTTP](err); failed && status.StatusCode == http.StatusNotFound {
 		f.absent = f.base + name // go-tuf accepts no root that is not kept here
 		return nil, nil
@@ -192,10 +208,25 @@ func (c *Client) raise(now trustedmetadata.TrustedMetadata) error {
 	for _, role := range []string{metadata.TIMESTAMP, metadata.SNAPSHOT} {
 		keys = append(append(keys, role), slices.Sorted(slices.Values(now.Root.Signed.Roles[role].KeyIDs))...)
 	}
-	next := floor{keys: keys, timestamp: now.Timestamp.Signed.Version, snapshot: now.Snapshot.Signed.Version}
-	if slices.Equal(next.keys, c.floor.keys) && (next.timestamp < c.floor.timestamp || next.snapshot < c.floor.snapshot) {
+	next := floor{keys: keys, timestamp: now.Timestamp.Signed.Version, snapshot: now.Snapshot.Signed.Version, meta: map[string]int64{}}
+	for name, file := range now.Snapshot.Signed.Meta {
+		next.meta[name] = file.Version
+	}
+	if !slices.Equal(next.keys, c.floor.keys) {
+		c.floor = next
+		return nil
+	}
+	if next.timestamp < c.floor.timestamp || next.snapshot < c.floor.snapshot {
 		return &metadata.ErrBadVersionNumber{Msg: fmt.Sprintf("timestamp %d and snapshot %d, want at least the accepted %d and %d",
 			next.timestamp, next.snapshot, c.floor.timestamp, c.floor.snapshot)}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.floor.meta)) {
+		switch version, listed := next.meta[name]; {
+		case !listed:
+			return &metadata.ErrRepository{Msg: fmt.Sprintf("the snapshot does not list %s, which the accepted one does", name)}
+		case version < c.floor.meta[name]:
+			return &metadata.ErrBadVersionNumber{Msg: fmt.Sprintf("%s %d, want at least the accepted %d", name, version, c.floor.meta[name])}
+		}
 	}
 	c.floor = next
 	return nil

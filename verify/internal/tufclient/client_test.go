@@ -218,11 +218,11 @@ func TestLengths(t *testing.T) {
 		wrong  string
 	}{
 		{"a usual repository", trusttest.None, 3, ""},
-		{"a target at the bound", trusttest.None, 1 << 20, ""},
-		{"a target above it", trusttest.None, 1<<20 + 1, "more than the bound of 1048576"},
-		{"a target of a terabyte", trusttest.LongTarget, 3, "more than the bound of 1048576"},
-		{"targets of a terabyte", trusttest.LongTargets, 3, "more than the bound of 1048576"},
-		{"a snapshot of a terabyte", trusttest.LongSnapshot, 3, "more than the bound of 1048576"},
+		{"a target at the bound", trusttest.None, 512 << 10, ""},
+		{"a target above it", trusttest.None, 512<<10 + 1, "more than the bound of 524288"},
+		{"a target of a terabyte", trusttest.LongTarget, 3, "more than the bound of 524288"},
+		{"targets of a terabyte", trusttest.LongTargets, 3, "more than the bound of 131072"},
+		{"a snapshot of a terabyte", trusttest.LongSnapshot, 3, "more than the bound of 131072"},
 		{"a target that does not end", trusttest.EndlessTarget, 3, "more than the expected 3"},
 	} {
 		r := newRepository(t)
@@ -279,12 +279,12 @@ func TestTotals(t *testing.T) {
 	r := newRepository(t)
 	publish(t, r, "one", trusttest.None)
 	h := &host{shown: r, changed: map[string]http.HandlerFunc{}}
-	for i, name := range []string{"2.root.json", "3.root.json", "4.root.json"} {
+	for i, name := range []string{"2.root.json", "3.root.json", "4.root.json", "5.root.json", "6.root.json"} {
 		publish(t, r, "one", trusttest.Rotated)
-		text := append(bytes.Clone(r.Files()[name]), bytes.Repeat([]byte(" "), 450_000)...)
+		text := append(bytes.Clone(r.Files()[name]), bytes.Repeat([]byte(" "), 120_000)...)
 		h.changed[name] = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }
 		want := "one"
-		if i == 2 {
+		if i == 4 {
 			want = ""
 		}
 		fetches(t, name, h.client(r.Root(), ""), want)
@@ -300,8 +300,8 @@ func TestTotals(t *testing.T) {
 // TestWholeFetch: files that are all within their bounds may be too much together.
 func TestWholeFetch(t *testing.T) {
 	r := newRepository(t)
-	for range 3 {
-		publish(t, r, strings.Repeat("x", 1<<20), trusttest.Rotated)
+	for range 4 {
+		publish(t, r, strings.Repeat("x", 280_000), trusttest.Rotated)
 	}
 	h := &host{shown: r, changed: map[string]http.HandlerFunc{}}
 	pad := func(name string, size int) {
@@ -309,15 +309,15 @@ func TestWholeFetch(t *testing.T) {
 		text = append(bytes.Clone(text), bytes.Repeat([]byte(" "), size-len(text))...)
 		h.changed[name] = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }
 	}
-	for _, name := range []string{"2.root.json", "3.root.json", "4.root.json"} {
-		pad(name, 349_000)
+	for _, name := range []string{"2.root.json", "3.root.json", "4.root.json", "5.root.json"} {
+		pad(name, 125_000)
 	}
-	pad("3.snapshot.json", 1<<20)
-	pad("3.targets.json", 1<<20)
-	fetches(t, "4 MiB", h.client(r.Root(), ""), strings.Repeat("x", 1<<20))
+	pad("4.snapshot.json", 128<<10)
+	pad("4.targets.json", 128<<10)
+	fetches(t, "1 MiB", h.client(r.Root(), ""), strings.Repeat("x", 280_000))
 	pad("timestamp.json", 16_000)
 	if _, err := h.client(r.Root(), "").Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "more than the expected") {
-		t.Errorf("more than 4 MiB: got %v", err)
+		t.Errorf("more than 1 MiB: got %v", err)
 	}
 }
 

@@ -10,21 +10,22 @@ import (
 	"time"
 
 	"github.com/theupdateframework/go-tuf/v2/metadata"
+
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // Bounds of what one repository transfers, in bytes after decompression. The public-good
 // repository has some 15 roots of 6 KiB, and less than 30 KiB of other files for a fetch.
 const (
-	// maxRoot bounds one root.json, as go-tuf does.
-	maxRoot = 512_000
+	// maxMetadata bounds one file of metadata, a root.json among them: parsing takes many times as
+	// much memory, and so does each file that stays parsed.
+	maxMetadata = 128 << 10
 	// maxRoots bounds the kept roots of a repository, which are in memory and in the folder.
-	maxRoots = 1 << 20
-	// maxMetadata bounds any other metadata: parsing takes some 40 times as much memory.
-	maxMetadata = 1 << 20
-	// maxTarget bounds the target, as verify/trust bounds a trusted_root.json.
-	maxTarget = 1 << 20
+	maxRoots = 512 << 10
+	// maxTarget bounds the target.
+	maxTarget = 512 << 10
 	// maxFetch bounds all files of one fetch.
-	maxFetch = 4 << 20
+	maxFetch = 1 << 20
 	// maxDelegations bounds the delegated roles of one fetch; all of their metadata is in memory.
 	maxDelegations = 4
 )
@@ -45,6 +46,28 @@ type fetcher struct {
 	base    string // the repository's address with a slash
 	absent  string // the address of the root after the newest one
 	left    int64  // of maxFetch
+	parses  bool   // holds Options.Parsing
+}
+
+// begin waits until no other metadata is parsed, and end lets others continue.
+func (f *fetcher) begin() error {
+	if f.options.Parsing == nil || f.parses {
+		return nil
+	}
+	select {
+	case f.options.Parsing <- struct{}{}:
+		f.parses = true
+		return nil
+	case <-f.ctx.Done():
+		return fmt.Errorf("wait for other repositories: %w", context.Cause(f.ctx))
+	}
+}
+
+func (f *fetcher) end() {
+	if f.parses {
+		<-f.options.Parsing
+		f.parses = false
+	}
 }
 
 // DownloadFile implements go-tuf's Fetcher.
@@ -63,12 +86,28 @@ func (f *fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]b
 	if address == f.absent {
 		return nil, &metadata.ErrDownloadHTTP{StatusCode: http.StatusNotFound, URL: address}
 	}
+	f.end() // a slow server does not delay other repositories
+	data, err := f.read(address, min(most, f.left))
+	if err != nil {
+		return nil, err
+	}
+	f.left -= int64(len(data))
+	if err := f.begin(); err != nil {
+		return nil, err
+	}
+	if isTarget {
+		return data, nil
+	}
+	return data, limits.Document(data)
+}
+
+// read reads the file at an address, which has at most so many bytes.
+func (f *fetcher) read(address string, most int64) ([]byte, error) {
 	body, err := f.open(address)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	most = min(most, f.left)
 	data, err := io.ReadAll(io.LimitReader(body, most+1))
 	if err != nil {
 		return nil, err
@@ -76,7 +115,6 @@ func (f *fetcher) DownloadFile(address string, most int64, _ time.Duration) ([]b
 	if int64(len(data)) > most {
 		return nil, &metadata.ErrDownloadLengthMismatch{Msg: fmt.Sprintf("%s has more than the expected %d bytes", address, most)}
 	}
-	f.left -= int64(len(data))
 	return data, nil
 }
 
