@@ -62,6 +62,7 @@ func TestRestartWithoutRepository(t *testing.T) {
 		"no root":            strings.Replace(string(good), `"mediaType"`, `"media"`, 1),
 		"more than is read":  string(good) + strings.Repeat(" ", 2*trust.MaxRoot),
 		"another repository": strings.Replace(string(good), server.URL, "https://other.example", 1),
+		"no first root":      strings.Replace(string(good), `"first"`, `"last"`, 1),
 	} {
 		if text == string(good) {
 			t.Fatalf("%s: nothing is different", reason)
@@ -75,6 +76,41 @@ func TestRestartWithoutRepository(t *testing.T) {
 	}
 	if got := of(t.TempDir(), server.URL).Snapshot().Generation(); got != embedded {
 		t.Errorf("without a folder's content it starts with %s, want the embedded root", got)
+	}
+}
+
+// TestLastOfAnotherFirstRoot: the last root of a repository counts for the same first root.json and target alone.
+// After a compromise of its keys, a new first root is configured at the same address.
+func TestLastOfAnotherFirstRoot(t *testing.T) {
+	stolen := newRepository(t)
+	stolen.publish(t, newSigstore("stolen").TrustedRoot())
+	server := httptest.NewServer(stolen)
+	defer server.Close()
+	configured := newSigstore("configured").TrustedRoot()
+	folder := t.TempDir()
+	of := func(first []byte, target string, client *http.Client) *trust.Store {
+		return newStore(t, trust.Options{TrustedRoot: configured, TUF: &trust.TUF{URL: server.URL, Root: first, Target: target, Client: client, CachePath: folder}})
+	}
+	before := of(stolen.root, "", server.Client())
+	if err := before.RefreshOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last, own := before.Snapshot().Generation(), newStore(t, trust.Options{TrustedRoot: configured}).Snapshot().Generation()
+	unreachable := &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") })}
+	for _, row := range []struct {
+		reason string
+		first  []byte
+		target string
+		want   string
+	}{
+		{"the same", stolen.root, "", last},
+		{"new keys", newRepository(t).root, "", own},
+		{"another target", stolen.root, "other.json", own},
+	} {
+		again := of(row.first, row.target, unreachable)
+		if err := again.RefreshOnce(t.Context()); err == nil || again.Snapshot().Generation() != row.want {
+			t.Errorf("%s: starts with %s of %s (%v), want %s", row.reason, again.Snapshot().Generation(), again.Status().Origin, err, row.want)
+		}
 	}
 }
 
