@@ -29,8 +29,9 @@
 // or =(): there, it skips that element or that field. If all elements are skipped, so is the
 // list, but its siblings must still match. The owner of one list can thus not disable the rule
 // for another. The rule is skipped if nothing fails and a list, or all parts with an anchor, are
-// skipped. A global anchor skips an element in a list, too; outside of a list, or for all
-// elements, it skips the rule at once.
+// skipped. A global anchor that does not hold skips one level more: within a list the element, or,
+// if it skips all of them, what encloses the list; within =() what encloses that field. Each up
+// to the next list or =(), and the rule at once if there is none.
 //
 // Where a part of an object is skipped and another part with an anchor holds, the object holds
 // partly. So does a list of which an item skips all elements and another item none. A single

@@ -91,7 +91,7 @@ func (l *list) objects(r *run, elements []any) verdict {
 	case all.applied && all.skip.kind != held:
 		return all.skip.partly()
 	}
-	return all.verdict()
+	return all.verdict().enclosed()
 }
 
 // lists compares as many elements as the pattern has.
@@ -105,7 +105,7 @@ func (l *list) lists(r *run, elements []any) verdict {
 			return v
 		}
 	}
-	return t.verdict()
+	return t.verdict().enclosed()
 }
 
 // tally is of the elements of a list, or of the items of its pattern.
@@ -124,7 +124,7 @@ func (t *tally) add(v verdict) bool {
 	case partly:
 		t.part = v
 	default:
-		// A global anchor skips the whole rule only if it skips all elements.
+		// A global anchor counts as one only if it skips all elements.
 		if t.skip.kind == held || v.kind != skippedAll {
 			t.skip = v
 		}
@@ -138,9 +138,6 @@ func (t *tally) verdict() verdict {
 		return verdict{}
 	case t.part.kind == partly:
 		return t.part
-	}
-	if t.skip.kind == skipped {
-		t.skip.kind = left
 	}
 	return t.skip
 }

@@ -130,6 +130,11 @@ func (o *object) match(r *run, value any) verdict {
 			part = v
 		case left:
 			skip = v
+		case skippedAll:
+			if skip.kind == left { // which has skipped the object before, in Kyverno
+				v = v.enclosed()
+			}
+			return v
 		default:
 			return v
 		}
@@ -234,11 +239,7 @@ func (e *entry) anchoredAt(r *run, members map[string]any, key string) verdict {
 	case e.anchor == existence:
 		return e.exists(r, value).under(key)
 	}
-	v := e.node.match(r, value).under(key)
-	if v.kind == skipped {
-		v.kind = left
-	}
-	return v
+	return e.node.match(r, value).under(key).enclosed()
 }
 
 // exists requires, for each element of the pattern, one of the list. An element of which a part is

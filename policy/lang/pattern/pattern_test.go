@@ -253,6 +253,43 @@ func TestGlobal(t *testing.T) {
 	})
 }
 
+// TestGlobalWithinEquality is about what stands next to =() with a global anchor in it, which an
+// author of objects may let hold or not.
+func TestGlobalWithinEquality(t *testing.T) {
+	const (
+		lists  = `{"=(init)": [{"<(image)": "corp/*"}], "=(network)": "false", "secrets": [{"name": "corp"}], "main": [{"<(image)": "corp/*"}]}`
+		levels = `{"=(context)": {"=(options)": {"<(type)": "t"}}, "X(network)": null, "user": ">0"}`
+		plain  = `{"=(context)": {"options": [{"<(type)": "t"}]}, "=(network)": false}`
+		direct = `{"=(pod)": {"=(context)": {"<(type)": "t"}, "user": ">0"}, "=(network)": false}`
+		after  = `{"=(pod)": {"=(context)": {"(type)": "t"}, "<(name)": "a"}, "=(zone)": false}`
+		ports  = `{"main": [{"ports": [{"<(port)": 80}]}], "user": ">0"}`
+		inList = `{"main": [{"=(context)": {"<(type)": "t"}, "user": ">0"}], "network": false}`
+	)
+	check(t, []row{
+		{lists, `{"init": [{"image": "evil/a"}], "secrets": [{"name": "corp"}], "main": [{"image": "corp/a"}]}`, "partly", "/init/0/image/", "the rest counts, and holds"},
+		{lists, `{"init": [{"image": "evil/a"}], "secrets": [{"name": "other"}], "main": [{"image": "corp/a"}]}`, "fail", "/secrets/0/name/", "a field next to it counts"},
+		{lists, `{"init": [{"image": "evil/a"}], "main": [{"image": "corp/a"}]}`, "fail", "/secrets/", "and must be there"},
+		{lists, `{"init": [{"image": "evil/a"}], "network": "true", "secrets": [{"name": "corp"}]}`, "fail", "/network/", "another anchor counts"},
+		{lists, `{"init": [{"image": "evil/a"}], "main": [{"image": "evil/a"}]}`, "skip", "/main/0/image/", "a list of a plain key skips the rest"},
+		{levels, `{"context": {"options": {"type": "other"}}, "user": 1}`, "partly", "/context/options/type/", "two levels of objects"},
+		{levels, `{"context": {"options": {"type": "other"}}, "network": true, "user": 1}`, "fail", "/network/", "what must not be there counts"},
+		{levels, `{"context": {"options": {"type": "other"}}, "user": 0}`, "fail", "/user/", "and so does a field"},
+		{levels, `{"context": {"options": {"type": "t"}}, "user": 1}`, "held", "", "the anchor holds"},
+		{plain, `{"context": {"options": [{"type": "other"}]}}`, "partly", "/context/options/0/type/", "a list of a plain key within =()"},
+		{plain, `{"context": {"options": [{"type": "other"}]}, "network": true}`, "fail", "/network/", "skips no further than =()"},
+		{direct, `{"pod": {"context": {"type": "other"}, "user": 0}}`, "partly", "/pod/context/type/", "directly in =() it skips what encloses that, too"},
+		{direct, `{"pod": {"context": {"type": "other"}, "user": 0}, "network": true}`, "fail", "/network/", "up to the next =()"},
+		{direct, `{"pod": {"context": {"type": "t"}, "user": 0}}`, "fail", "/pod/user/", "it holds"},
+		{after, `{"pod": {"context": {"type": "other"}, "name": "b"}}`, "partly", "/pod/name/", "next to a condition that does not hold"},
+		{after, `{"pod": {"context": {"type": "other"}, "name": "b"}, "zone": true}`, "fail", "/zone/", "it skips no more than that"},
+		{after, `{"pod": {"context": {"type": "t"}, "name": "b"}, "zone": true}`, "skip", "/pod/name/", "next to one that holds it skips the rest, as in Kyverno"},
+		{ports, `{"main": [{"ports": [{"port": 81}]}], "user": 1}`, "skip", "/main/0/ports/0/port/", "nothing fails"},
+		{ports, `{"main": [{"ports": [{"port": 81}]}], "user": 0}`, "fail", "/user/", "a list in a list skips no more than the outer one"},
+		{inList, `{"main": [{"context": {"type": "other"}, "user": 0}], "network": false}`, "skip", "/main/0/context/type/", "nothing fails"},
+		{inList, `{"main": [{"context": {"type": "other"}, "user": 0}], "network": true}`, "fail", "/network/", "the elements of a list alone"},
+	})
+}
+
 func TestEquality(t *testing.T) {
 	check(t, []row{
 		{`{"=(a)": "x"}`, `{"a": "x"}`, "held", "", "it is there and matches"},

@@ -23,7 +23,8 @@ const (
 	// skipped means that a conditional anchor does not hold: its siblings do not count, up to the
 	// enclosing list or equality anchor.
 	skipped
-	// skippedAll means that a global anchor does not hold.
+	// skippedAll means that a global anchor does not hold: as skipped, but beyond the first
+	// enclosing list or equality anchor up to the next.
 	skippedAll
 	// broken means that the match could not be evaluated.
 	broken
@@ -65,6 +66,17 @@ func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }
 
 // partly returns the verdict of a skipped part for one that has others.
 func (v verdict) partly() verdict { return verdict{partly, v.why} }
+
+// enclosed returns the verdict of a list or an equality anchor for that of what is in it.
+func (v verdict) enclosed() verdict {
+	switch v.kind {
+	case skipped:
+		v.kind = left
+	case skippedAll:
+		v.kind = skipped
+	}
+	return v
+}
 
 // under adds the key or index of a verdict.
 func (v verdict) under(step string) verdict {
