@@ -5,7 +5,6 @@ package optional
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
@@ -28,13 +27,22 @@ func TargetsOf(checked *ast.AST) Targets {
 }
 
 func (t Targets) add(checked *ast.AST, e ast.Expr) {
-	isOptional := func(overload string) bool { return strings.HasPrefix(overload, "optional_") }
-	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), isOptional) {
+	if e.Kind() == ast.CallKind && e.AsCall().IsMemberFunction() && slices.ContainsFunc(checked.GetOverloadIDs(e.ID()), ofOptional) {
 		t[e.AsCall().Target().ID()] = true
 	}
 	for _, part := range fieldcheck.Parts(e) {
 		t.add(checked, part)
 	}
+}
+
+// ofOptional reports whether the target of an overload is an optional. That of another function of
+// the library is not: unwrapOpt is of a list.
+func ofOptional(overload string) bool {
+	switch overload {
+	case "optional_value", "optional_hasValue", "optional_or_optional", "optional_orValue_value":
+		return true
+	}
+	return false
 }
 
 // Decorate returns the part of a program, as a target if it is one.
