@@ -8,8 +8,11 @@
 // a violation, the check is run on each field alone, so only a field that causes a
 // violation is ever excluded.
 //
-// Three behaviours are stricter than in Kyverno. A level or version is the standard's
-// (privileged restricts nothing, v1.29 is the standard of 1.29). An exclusion without
-// images excludes no container, not even the first one. Of two containers only the one
-// with the image is excluded, whatever their names.
+// Two behaviours are Kyverno's, and stricter than in Kubernetes. A version before a check has the
+// check's first revision, and user namespaces (hostUsers: false) relax nothing.
+//
+// Two behaviours are stricter than in Kyverno. An exclusion without images excludes no
+// container, not even the first one. Of two containers only the one with the image is
+// excluded, whatever their names. Others differ: the level privileged restricts nothing, and
+// the latest version is that of Kubernetes 1.37.
 package podsecurity

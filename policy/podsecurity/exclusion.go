@@ -132,3 +132,8 @@ func (e exclusion) covers(check string, f fault) bool {
 	}
 	return !slices.ContainsFunc(f.values, func(value string) bool { return !wildcard.Any(e.Values, value) })
 }
+
+// ofPodAlone reports whether a check is excluded for the pod's own fields, and for those of no container.
+func (e exclusion) ofPodAlone(check string) bool {
+	return len(e.Images) == 0 && e.RestrictedField == "" && slices.Contains(e.checks, check)
+}

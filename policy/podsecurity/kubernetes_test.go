@@ -4,9 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/pod-security-admission/api"
 	upstream "k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
@@ -39,6 +41,9 @@ func fixtures(t *testing.T) []fixture {
 				f := fixture{name: level + "/" + version + "/" + filepath.Base(file), level: level, version: version, pod: read(t, file)}
 				if strings.HasSuffix(f.name, "/restrictedvolumes0.yaml") && filepath.Base(filepath.Dir(file)) == "pass" {
 					continue // it has a volume of no kind, which is an emptyDir once an API server has seen it
+				}
+				if f.version == "v1.35" && strings.HasSuffix(f.name, "/procmount1.yaml") && filepath.Base(filepath.Dir(file)) == "pass" {
+					continue // it is in a user namespace, which relaxes nothing here
 				}
 				if filepath.Base(filepath.Dir(file)) == "fail" {
 					f.check = strings.TrimRight(strings.TrimSuffix(filepath.Base(file), ".yaml"), "0123456789")
@@ -108,8 +113,10 @@ func TestKubernetesPods(t *testing.T) {
 			continue
 		}
 		if f.check == "" {
-			if !got.Met() {
-				t.Errorf("%s is good: %s", f.name, got.Message("r"))
+			for _, v := range got.Violations {
+				if !isYounger(t, v.ID, f.version) {
+					t.Errorf("%s is good: %s", f.name, v)
+				}
 			}
 			continue
 		}
@@ -133,6 +140,18 @@ func TestKubernetesPods(t *testing.T) {
 			t.Errorf("%s, everything excluded: %s", f.name, rest.Message("r"))
 		}
 	}
+}
+
+// isYounger reports whether Kubernetes has a check only after a version.
+func isYounger(t *testing.T, id, version string) bool {
+	t.Helper()
+	of, err := api.ParseVersion(version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(upstream.DefaultChecks(), func(c upstream.Check) bool {
+		return string(c.ID) == id && of.Older(c.Versions[0].MinimumVersion)
+	})
 }
 
 // TestEveryCheckHasAControl: a check that comes with a newer Kubernetes needs a

@@ -108,6 +108,7 @@ func (p *Pod) decode() (*decoded, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lean(p.spec), &d.spec); err != nil {
 		return nil, fmt.Errorf("%sspec: not a pod that Kubernetes could run: %w", p.path, err)
 	}
+	d.spec.HostUsers = nil // without the relaxations for user namespaces, as in Kyverno
 	written, err := object(p.metadata, "annotations", p.path+"metadata.")
 	if err != nil {
 		return nil, err

@@ -218,6 +218,47 @@ func TestExcludedFields(t *testing.T) {
 	}
 }
 
+// TestExclusionsWithoutImages: the message names the fix where such an exclusion leaves fields of
+// containers, whether it is the policy's or an exception's.
+func TestExclusionsWithoutImages(t *testing.T) {
+	type exclude = []podsecurity.Exclusion
+	unset := change(t, ", seccompProfile: {type: RuntimeDefault}", "")
+	root := change(t, "runAsNonRoot: true", "runAsNonRoot: true, runAsUser: 0")
+	for _, row := range []struct {
+		reason, text string
+		exclude      exclude
+		met, hint    bool
+	}{
+		{"containers without a profile", unset, exclude{{ControlName: "Seccomp"}}, false, true},
+		{"and an entry for some of them", unset, exclude{{ControlName: "Seccomp"}, {ControlName: "Seccomp", Images: []string{"proxy"}}}, false, true},
+		{"and an entry for all", unset, exclude{{ControlName: "Seccomp"}, {ControlName: "Seccomp", Images: []string{"*"}}}, true, false},
+		{"containers that nothing runs as non-root", change(t, "runAsNonRoot: true, ", ""), exclude{{ControlName: "Running as Non-root"}}, false, true},
+		{"another control", unset, exclude{{ControlName: "SELinux"}}, false, false},
+		{"images of other containers", unset, exclude{{ControlName: "Seccomp", Images: []string{"proxy"}}}, false, false},
+		{"a field of the pod", root, exclude{{ControlName: "Running as Non-root user"}}, true, false},
+		{"a field of the pod with another value", root,
+			exclude{{ControlName: "Running as Non-root user", RestrictedField: "spec.securityContext.runAsUser", Values: []string{"1"}}}, false, false},
+	} {
+		own, err := compile(t, "restricted", "", row.exclude...).Check(pod(t, row.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exception, err := podsecurity.CompileExclusions(row.exclude, "spec.podSecurity")
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := compile(t, "restricted", "").Check(pod(t, row.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []podsecurity.Result{own, whole.Except(exception)} {
+			if hint := strings.Contains(got.Message("r"), "add an entry with images"); got.Met() != row.met || hint != row.hint {
+				t.Errorf("%s: %s", row.reason, got.Message("r"))
+			}
+		}
+	}
+}
+
 // TestViolationWithoutFields: what no field is known of cannot be excluded.
 func TestViolationWithoutFields(t *testing.T) {
 	all, err := podsecurity.CompileExclusions(everywhere("Seccomp"), "exclude")
@@ -285,8 +326,8 @@ func TestVersions(t *testing.T) {
 	}{
 		{"restricted", "", []string{"hostProbesAndHostLifecycle"}},
 		{"baseline", "v1.34", []string{"hostProbesAndHostLifecycle"}},
-		{"baseline", "v1.33", nil},
-		{"baseline", "v1.31", []string{"sysctls"}},
+		{"baseline", "v1.33", []string{"hostProbesAndHostLifecycle"}}, // whose first revision is of 1.34
+		{"baseline", "v1.31", []string{"hostProbesAndHostLifecycle", "sysctls"}},
 		{"baseline", "v1.99", []string{"hostProbesAndHostLifecycle"}},
 		{"privileged", "latest", nil},
 	} {
@@ -296,6 +337,72 @@ func TestVersions(t *testing.T) {
 		}
 		if ids := violated(got); !slices.Equal(ids, row.want) {
 			t.Errorf("%s %s: %q, want %q", row.level, row.version, ids, row.want)
+		}
+	}
+}
+
+// TestFirstRevisions: a version before a check has the first revision of it, and others the last
+// one up to that version.
+func TestFirstRevisions(t *testing.T) {
+	root := change(t, "runAsNonRoot: true", "runAsNonRoot: true, runAsUser: 0")
+	profile := change(t, ", seccompProfile: {type: RuntimeDefault}", "")
+	for _, row := range []struct {
+		version, text string
+		want          []string
+	}{
+		{"v1.23", root, []string{"runAsUser"}},
+		{"v1.22", root, []string{"runAsUser"}},
+		{"v1.0", root, []string{"runAsUser"}},
+		{"v1.19", profile, []string{"seccompProfile_restricted"}},
+		{"v1.18", profile, []string{"seccompProfile_restricted"}},
+		{"v1.7", change(t, "&safe {allowPrivilegeEscalation: false, ", "&safe {"), []string{"allowPrivilegeEscalation"}},
+		{"v1.21", change(t, "capabilities: {drop: [ALL]}", "capabilities: {}"), []string{"capabilities_restricted"}},
+		{"v1.0", change(t), nil},
+	} {
+		got, err := compile(t, "restricted", row.version).Check(pod(t, row.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids := violated(got); !slices.Equal(ids, row.want) {
+			t.Errorf("%s: %q, want %q", row.version, ids, row.want)
+		}
+	}
+}
+
+// TestSysctls: the newest version allows more sysctls than the one before.
+func TestSysctls(t *testing.T) {
+	text := change(t, "runAsNonRoot: true", "runAsNonRoot: true, sysctls: [{name: net.ipv4.tcp_notsent_lowat, value: a}]")
+	for version, want := range map[string]string{"latest": "", "v1.37": "", "v1.36": "sysctls", "v1.34": "sysctls", "v1.0": "sysctls"} {
+		got, err := compile(t, "baseline", version).Check(pod(t, text))
+		if ids := strings.Join(violated(got), " "); err != nil || ids != want {
+			t.Errorf("%s: %q, %v, want %q", version, ids, err, want)
+		}
+	}
+}
+
+// TestUserNamespaces: the author of a pod writes hostUsers, which relaxes nothing.
+func TestUserNamespaces(t *testing.T) {
+	const side = "name: side, image: proxy, securityContext: *safe"
+	for _, row := range []struct{ reason, level, text, want string }{
+		{"a user", "restricted", change(t, "runAsNonRoot: true", "runAsNonRoot: true, runAsUser: 0"), "runAsUser"},
+		{"another user", "restricted", change(t, "runAsNonRoot: true", "runAsNonRoot: true, runAsUser: 1"), ""},
+		{"no user", "restricted", change(t, "runAsNonRoot: true, ", ""), "runAsNonRoot"},
+		{"what is mounted", "baseline", change(t, side, "name: side, image: proxy, securityContext: {procMount: Unmasked}"), "procMount"},
+		{"the default", "baseline", change(t, side, "name: side, image: proxy, securityContext: {procMount: Default}"), ""},
+	} {
+		for _, users := range []string{"", "hostUsers: true\n  ", "hostUsers: false\n  "} {
+			got, err := compile(t, row.level, "latest").Check(pod(t, strings.Replace(row.text, "initContainers:", users+"initContainers:", 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ids := strings.Join(violated(got), " "); ids != row.want {
+				t.Errorf("%s, %q: %q, want %q", row.reason, users, ids, row.want)
+			}
+			for _, v := range got.Violations {
+				if len(v.Fields()) == 0 {
+					t.Errorf("%s, %q: %s has no field", row.reason, users, v.ID)
+				}
+			}
 		}
 	}
 }

@@ -26,6 +26,8 @@ type Violation struct {
 
 	path   string
 	faults []fault
+	// needsImages: an exclusion names the control without images, and fields of containers are left.
+	needsImages bool
 }
 
 // Met reports whether the standard is met.
@@ -68,7 +70,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("(Forbidden reason: %s, field error list: [%s])", v.Reason, strings.Join(list, ", "))
 }
 
-// Message is Kyverno's message for a rule that fails or passes.
+// Message is Kyverno's message for a rule that fails or passes, with hints about exclusions.
 func (r Result) Message(rule string) string {
 	if r.Met() {
 		return fmt.Sprintf("Validation rule '%s' passed.", rule)
@@ -77,6 +79,11 @@ func (r Result) Message(rule string) string {
 	fmt.Fprintf(&b, "Validation rule '%s' failed. It violates PodSecurity \"%s:%s\": ", rule, r.Level, r.Version)
 	for _, v := range r.Violations {
 		b.WriteString(v.String())
+	}
+	for _, v := range r.Violations {
+		if v.needsImages {
+			fmt.Fprintf(&b, "; an exclusion of %q without images is of the pod's own fields: add an entry with images for containers", v.Control)
+		}
 	}
 	return b.String()
 }

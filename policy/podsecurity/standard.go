@@ -52,15 +52,16 @@ func Compile(level, version string, exclusions []Exclusion) (*Standard, error) {
 	return s, nil
 }
 
-// revision returns a check as a level and version have it; nil if they do not. Checks of
+// revision returns a check as a level and version have it; nil if the level does not. A version
+// before the check has its first revision, as in Kyverno. Checks of
 // restricted that replace baseline's run in addition to them, as in Kyverno: the weaker
 // one is met whenever the other is, and an exclusion of one leaves the other.
 func revision(c upstream.Check, level api.Level, version api.Version) upstream.CheckPodFn {
 	if level == api.LevelPrivileged || level == api.LevelBaseline && c.Level != level {
 		return nil
 	}
-	var run upstream.CheckPodFn
-	for _, r := range c.Versions {
+	run := c.Versions[0].CheckPod // Kubernetes' checks have one at least
+	for _, r := range c.Versions[1:] {
 		if !version.Older(r.MinimumVersion) {
 			run = r.CheckPod
 		}
@@ -112,9 +113,14 @@ func (v Violation) except(more []*Exclusions) (Violation, bool) {
 		return v, false
 	}
 	v.faults = slices.DeleteFunc(slices.Clone(v.faults), func(f fault) bool {
-		return slices.ContainsFunc(more, func(e *Exclusions) bool {
-			return e != nil && slices.ContainsFunc(e.list, func(e exclusion) bool { return e.covers(v.ID, f) })
-		})
+		return anyOf(more, func(e exclusion) bool { return e.covers(v.ID, f) })
 	})
+	if anyOf(more, func(e exclusion) bool { return e.ofPodAlone(v.ID) }) {
+		v.needsImages = slices.ContainsFunc(v.faults, func(f fault) bool { return f.container })
+	}
 	return v, len(v.faults) == 0
+}
+
+func anyOf(all []*Exclusions, is func(exclusion) bool) bool {
+	return slices.ContainsFunc(all, func(e *Exclusions) bool { return e != nil && slices.ContainsFunc(e.list, is) })
 }
