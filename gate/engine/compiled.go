@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -34,7 +35,7 @@ func CompileDocuments(objects []workload.Object, known *Resources, offline bool,
 	images := &RuleImages{}
 	compilers, err := NewCompilers(CompilerOptions{
 		ConfigMaps: known, Secrets: FileSecrets{Resources: known}, Resources: FileObjects{ConfigMaps: known},
-		Images: images, Offline: offline, Now: clock,
+		Images: images, Manifests: manifests.Options{Signatures: images}, Offline: offline, Now: clock,
 	})
 	if err != nil {
 		return Documents{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
@@ -59,6 +60,8 @@ type CompilerOptions struct {
 	Caller  rulecontext.Caller
 	Images  ImageReader
 	Globals GlobalReader
+	// Manifests serve rules about signed manifests; its Namespace is not read.
+	Manifests manifests.Options
 	// OptIn confines ClusterImagePolicies to namespaces with the opt-in label.
 	OptIn bool
 	// Now is the time for rules and expressions; nil means time.Now.
@@ -126,7 +129,7 @@ func (m metadata) ImageData(ctx context.Context, reference string, credentials p
 // contexts returns the sources for contexts of rules, and for expressions. A missing source
 // stays nil, and does not become an interface with a nil value.
 func (o CompilerOptions) contexts() (kyverno.Options, cel.Outside) {
-	rules := kyverno.Options{Lookup: o.ConfigMaps, Caller: o.Caller}
+	rules := kyverno.Options{Lookup: o.ConfigMaps, Caller: o.Caller, Manifests: o.Manifests}
 	if o.RuleConfigMaps != nil {
 		rules.Lookup = o.RuleConfigMaps
 	}

@@ -119,7 +119,7 @@ func gateOf(t *testing.T, policies string, registries gate.Registries) *gate.Gat
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled.Images.Use(registries)
+	compiled.Images.Use(gate.Config{Registries: registries})
 	set, err := compiled.Set()
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func gateOfVariants(t *testing.T, v *gatetest.Variants, text string) *gate.Gate 
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled.Images.Use(v.Env)
+	compiled.Images.Use(gate.Config{Registries: v.Env})
 	set, err := compiled.Set()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@
 package engine
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -22,6 +23,12 @@ import (
 type prover struct {
 	*trust.Snapshot
 	verify.ByFormat
+	blobs *cosign.Verifier
+}
+
+// VerifyBlob implements blobVerifier.
+func (p prover) VerifyBlob(ctx context.Context, content []byte, signature cosign.Detached, authority verify.Authority) (verify.Fact, error) {
+	return p.blobs.VerifyBlob(ctx, content, signature, authority)
 }
 
 // NewProver binds the verifiers of every format to a snapshot.
@@ -30,8 +37,9 @@ func NewProver(snapshot *trust.Snapshot) (gate.Prover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
-		attest.Cosign:   cosign.New(snapshot),
+	layers := cosign.New(snapshot)
+	return prover{Snapshot: snapshot, blobs: layers, ByFormat: verify.ByFormat{
+		attest.Cosign:   layers,
 		attest.Bundle:   bundle.New(snapshot),
 		attest.Notation: notary,
 	}}, nil

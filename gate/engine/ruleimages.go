@@ -17,27 +17,29 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// RuleImages reads image data for the contexts of rules (imageRegistry). Policies are compiled
-// before the registries exist, so Use sets them later. It is safe for concurrent use.
+// RuleImages reads image data for the contexts of rules (imageRegistry), and verifies signed manifests.
+// Policies are compiled before the registries and the trust exist, so Use sets them later. It is safe
+// for concurrent use.
 type RuleImages struct {
-	registries atomic.Pointer[gate.Registries]
+	config atomic.Pointer[gate.Config]
 }
 
-// Use sets the registries; before that, every request fails.
-func (r *RuleImages) Use(registries gate.Registries) { r.registries.Store(&registries) }
+// Use sets the registries and the trust; before that, every request fails. Without a state, signed
+// manifests cannot be verified.
+func (r *RuleImages) Use(config gate.Config) { r.config.Store(&config) }
 
 // ImageData implements rulecontext.Images. Of an index it reads the image that a linux/amd64 node
 // runs (image.Usual).
 func (r *RuleImages) ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error) {
-	registries := r.registries.Load()
-	if registries == nil {
+	config := r.config.Load()
+	if config == nil {
 		return nil, errors.New("no registry can be asked here")
 	}
 	ref, err := image.Parse(reference)
 	if err != nil {
 		return nil, err
 	}
-	session, err := (*registries).Open(ctx, gate.Access{Credentials: credentials}, ref.Repository())
+	session, err := config.Registries.Open(ctx, gate.Access{Credentials: credentials}, ref.Repository())
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}

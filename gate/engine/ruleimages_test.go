@@ -67,7 +67,7 @@ func TestAmbiguousImages(t *testing.T) {
 		digest := a.add(fmt.Sprintf(`{"config":{"digest":%q,"size":%d},%s}`, configured, len(c.config), c.manifest))
 		a.tagged = a.add(fmt.Sprintf(`{"manifests":[{"digest":%q,"platform":{"os":"linux","architecture":"amd64"}}],%s}`, digest, c.index))
 		var images engine.RuleImages
-		images.Use(a)
+		images.Use(gate.Config{Registries: a})
 		data, err := images.ImageData(t.Context(), "registry.example/app:1", policy.Credentials{})
 		if (err != nil) != c.fails || err != nil && image.KindOf(err) != image.Corrupt {
 			t.Errorf("%s: got %v, %v", c.reason, data, err)

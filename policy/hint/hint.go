@@ -16,6 +16,8 @@ const (
 	NameAttestors     = "name attestors, or say required: false if only the digest matters"
 	ChangeDocument    = "change the document as the rule requires"
 	CorrectExpression = "correct the policy's expression"
+	SignManifest      = "sign the manifest with a key or identity that the policy names, and apply the signed one"
+	ApplySigned       = "apply the signed manifest as it is, sign it again, or let the policy ignore the field (ignoreFields)"
 	CorrectMutation   = "correct the mutation rules that match it, or write the object as they would leave it"
 
 	NameDigest       = "name the image by digest"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
@@ -28,9 +29,11 @@ type backing struct {
 }
 
 func compile(s *loaded, on backing) (*compiledSuite, error) {
+	signatures := &engine.RuleImages{}
+	signatures.Use(gate.Config{Registries: on.registries, State: gate.Fixed{Prover: on.prover}})
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: s.cluster, Secrets: s.cluster, Resources: s.cluster, HTTP: s.cluster, Kinds: s.cluster, Offline: true,
-		Caller: s.cluster, Images: s.cluster, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.Globals}},
+		Caller: s.cluster, Images: s.cluster, Manifests: manifests.Options{Signatures: signatures}, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.Globals}},
 	})
 	if err != nil {
 		return nil, err

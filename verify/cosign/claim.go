@@ -49,6 +49,12 @@ func parseSimpleSigning(text []byte) (simpleSigning, error) {
 // check decides whether the claim is about the digest. cosign's library calls it once the
 // signature over the payload is verified.
 func (l *layer) check(digest image.Digest) *verify.Rejection {
+	if l.detached {
+		if found := image.DigestOf(l.payload); found != digest {
+			return &verify.Rejection{Code: verify.WrongDigest, Expected: digest.String(), Found: found.String()}
+		}
+		return nil
+	}
 	if l.envelope == nil {
 		if l.simple.digest == digest.String() {
 			return nil

@@ -22,6 +22,8 @@ import (
 // parser reads only expected input.
 type layer struct {
 	payload []byte
+	// detached: the payload is any content, which the signature is about.
+	detached bool
 	// envelope and statement are those of an attestation.
 	envelope  *attest.Envelope
 	statement attest.Statement
@@ -46,6 +48,11 @@ func newLayer(evidence attest.Evidence) (*layer, error) {
 	if err := read(evidence.Annotations[static.SignatureAnnotationKey]); err != nil {
 		return nil, err
 	}
+	return l, l.readMaterial(evidence.Annotations)
+}
+
+// readMaterial reads what goes with the signature.
+func (l *layer) readMaterial(annotations map[string]string) error {
 	steps := []struct {
 		annotation string
 		most       int
@@ -57,21 +64,29 @@ func newLayer(evidence attest.Evidence) (*layer, error) {
 		{static.RFC3161TimestampAnnotationKey, MaxTimestamp, l.readTimestamp},
 	}
 	for _, step := range steps {
-		text := evidence.Annotations[step.annotation]
+		text := annotations[step.annotation]
 		if text == "" {
 			continue
 		}
 		if len(text) > step.most {
-			return nil, fmt.Errorf("annotation %s has %d bytes, more than the bound of %d", step.annotation, len(text), step.most)
+			return fmt.Errorf("annotation %s has %d bytes, more than the bound of %d", step.annotation, len(text), step.most)
 		}
 		if err := step.read(text); err != nil {
-			return nil, fmt.Errorf("annotation %s: %w", step.annotation, err)
+			return fmt.Errorf("annotation %s: %w", step.annotation, err)
 		}
 	}
-	return l, nil
+	return nil
 }
 
 func (l *layer) readSignature(encoded string) error {
+	err := l.decodeSignature(encoded)
+	if err == nil {
+		l.simple, err = parseSimpleSigning(l.payload)
+	}
+	return err
+}
+
+func (l *layer) decodeSignature(encoded string) error {
 	switch {
 	case len(l.payload) > MaxPayload:
 		return fmt.Errorf("the payload has %d bytes, more than the bound of %d", len(l.payload), MaxPayload)
@@ -85,8 +100,7 @@ func (l *layer) readSignature(encoded string) error {
 		return fmt.Errorf("annotation %s: %w", static.SignatureAnnotationKey, err)
 	}
 	l.encoded, l.signature = encoded, signature
-	l.simple, err = parseSimpleSigning(l.payload)
-	return err
+	return nil
 }
 
 // readEnvelope ignores the signature annotation: an attestation's signatures are in its envelope,

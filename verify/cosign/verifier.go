@@ -33,7 +33,10 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 	if subject.IsZero() {
 		return verify.Fact{}, errors.New("verify cosign signature: the image is not pinned to a digest")
 	}
-	fact, err := v.prove(ctx, subject.Digest(), evidence, authority)
+	fact, err := v.prove(ctx, subject.Digest(), authority, func() (*layer, error) { return newLayer(evidence) })
+	if err == nil {
+		err = contradicts(evidence, fact)
+	}
 	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
 		rejection.Authority, rejection.Origin = authority.Name, evidence.Origin
 		return verify.Fact{}, rejection
@@ -45,7 +48,18 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 	return fact, nil
 }
 
-func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence attest.Evidence, authority verify.Authority) (fact verify.Fact, err error) {
+// contradicts refuses a statement of another type than the evidence was found under.
+func contradicts(evidence attest.Evidence, fact verify.Fact) error {
+	if evidence.PredicateType == "" || fact.Statement == nil || fact.Statement.PredicateType == evidence.PredicateType {
+		return nil
+	}
+	return &verify.Rejection{
+		Code: verify.WrongPredicate, Expected: evidence.PredicateType, Found: fact.Statement.PredicateType,
+		Err: errors.New("the envelope was offered as another type of statement than the one that is signed"),
+	}
+}
+
+func (v *Verifier) prove(ctx context.Context, digest image.Digest, authority verify.Authority, parse func() (*layer, error)) (fact verify.Fact, err error) {
 	// cosign and rekor parse untrusted JSON with unchecked type assertions and pointers. A layer
 	// that makes them panic is rejected.
 	defer func() {
@@ -63,22 +77,12 @@ func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence atte
 	if err != nil {
 		return verify.Fact{}, fmt.Errorf("verify cosign signature: %w", err)
 	}
-	parsed, err := newLayer(evidence)
+	parsed, err := parse()
 	if err != nil {
 		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
 	p := &proof{layer: parsed, material: material.WithIntermediates(parsed.chain), digest: digest, authority: authority}
-	fact, err = p.prove(ctx)
-	if err != nil {
-		return verify.Fact{}, err
-	}
-	if claimed := evidence.PredicateType; claimed != "" && parsed.envelope != nil && claimed != parsed.statement.PredicateType {
-		return verify.Fact{}, &verify.Rejection{
-			Code: verify.WrongPredicate, Expected: claimed, Found: parsed.statement.PredicateType,
-			Err: errors.New("the envelope was offered as another type of statement than the one that is signed"),
-		}
-	}
-	return fact, nil
+	return p.prove(ctx)
 }
 
 // panicError is a panic of a library on untrusted bytes.

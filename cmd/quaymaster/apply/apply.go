@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
@@ -167,8 +168,8 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 		return nil, err
 	}
 	images := &engine.RuleImages{}
-	images.Use(registries)
-	options := engine.CompilerOptions{Images: images, Kinds: from, Offline: f.setup.Offline}
+	images.Use(gate.Config{Registries: registries, State: gate.Fixed{Prover: prover}})
+	options := engine.CompilerOptions{Images: images, Manifests: manifests.Options{Signatures: images}, Kinds: from, Offline: f.setup.Offline}
 	from.answer(&options)
 	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,

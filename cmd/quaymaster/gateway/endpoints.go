@@ -198,7 +198,7 @@ func (g *assembly) engine(key []byte) (*gate.Gate, error) {
 	}
 	made, opened, err := g.workloads.engines.forAdmission(key, options...)
 	if err == nil {
-		g.documents.Images.Use(opened)
+		g.documents.Images.Use(gate.Config{Registries: opened, State: g.state})
 	}
 	return made, err
 }

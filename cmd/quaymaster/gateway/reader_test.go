@@ -107,7 +107,7 @@ func gateOf(t *testing.T, reader *offline.Reader) *gate.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader.Images().Use(registries{chain})
+	reader.Images().Use(gate.Config{Registries: registries{chain}})
 	made, err := gate.New(gate.Config{
 		Registries: registries{chain}, State: gate.Fixed{Policies: reader.Policies(), Prover: prover, Mirrors: reader.Mirrors()},
 	})

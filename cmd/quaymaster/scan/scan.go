@@ -271,7 +271,6 @@ func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report
 	if err != nil {
 		return nil, nil, err
 	}
-	from.Images.Use(sources)
 	prover, err := engine.NewProver(from.Store.Snapshot())
 	if err != nil {
 		return nil, nil, err
@@ -282,6 +281,7 @@ func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report
 	}
 	view := scan.NewView(gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors})
 	options = append(options, gate.WithTimeout(f.setup.Timeout), gate.WithConcurrency(f.perHost), gate.WithAges(gate.Ages{Tag: scanTagAge, None: scanTagAge}))
+	from.Images.Use(gate.Config{Registries: sources, State: view})
 	decider, err := gate.New(gate.Config{Registries: sources, State: view}, options...)
 	if err != nil {
 		return nil, nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/autogen"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
@@ -52,6 +53,8 @@ type Options struct {
 	Caller  rulecontext.Caller
 	Images  rulecontext.Images
 	Globals rulecontext.Globals
+	// Manifests serve rules about signed manifests; its Namespace is not read.
+	Manifests manifests.Options
 	// Params reads the parameters of rules in CEL, as Lookup does.
 	Params cel.Resources
 	// Now and Random are the clock and the randomness of rules in CEL; without them a rule that

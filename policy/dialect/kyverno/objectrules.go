@@ -21,7 +21,8 @@ func (p *policyCompiler) ruleOptions() rule.Options {
 
 // validation compiles a rule with validate, and those that follow from it.
 func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
-	options := validate.Options{Rule: p.ruleOptions(), Actions: p.actions, CEL: p.language}
+	options := validate.Options{Rule: p.ruleOptions(), Actions: p.actions, CEL: p.language, Manifests: p.options.Manifests}
+	options.Manifests.Namespace = p.out.Namespace
 	compiled, err := validate.Compile(options, raw, path)
 	if err != nil {
 		return err
@@ -30,6 +31,9 @@ func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
 		return err
 	}
 	p.addValidation(compiled)
+	if compiled.IsOfManifests() {
+		return nil
+	}
 	return p.follow(raw, path, func(f follower) error {
 		options.Rule.Kinds, options.Template, options.Original = f.Kinds, f.Template, raw
 		follower, err := validate.Compile(options, f.raw, path)

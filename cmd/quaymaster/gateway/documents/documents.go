@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cluster/dryrun"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
@@ -26,6 +27,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -116,7 +118,7 @@ func (d *Documents) compile() (err error) {
 	options := engine.CompilerOptions{
 		ConfigMaps: c.Around.ConfigMaps, RuleConfigMaps: c.Around.RuleConfigMaps, Secrets: c.Around.Secrets, KyvernoSecrets: settings.SecretNamespace,
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
-		HTTP: services, Resources: engine.FileObjects{ConfigMaps: c.Around.ConfigMaps}, Images: &d.Images, Caller: calls.Rules{Services: services},
+		HTTP: services, Resources: engine.FileObjects{ConfigMaps: c.Around.ConfigMaps}, Images: &d.Images, Manifests: manifests.Options{Signatures: &d.Images}, Caller: calls.Rules{Services: services},
 	}
 	if c.Around.Cluster != nil {
 		if err := d.compileInCluster(&options, services); err != nil {
@@ -139,6 +141,8 @@ func (d *Documents) compileInCluster(options *engine.CompilerOptions, services *
 	now := time.Now
 	if c.Offline != nil {
 		now = c.Offline.Now
+	} else { // a command reads the cluster, and makes nothing in it
+		options.Manifests.DryRuns = dryrun.Runner{Dynamic: c.Around.Cluster.Client.Dynamic, Own: c.Configuration.Namespace}
 	}
 	store := globalcontext.NewStore(now)
 	d.Globals, err = globals.New(c.Around.Cluster.Client, store, services, c.Metrics, c.Log)

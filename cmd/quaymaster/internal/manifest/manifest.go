@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/suite/stored"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // Files returns the file itself, or the manifests in a folder, recursively and sorted.

@@ -151,7 +151,6 @@ func (f *Flags) build(t command.Terminal, from *Inputs, clock func() time.Time, 
 	if err != nil {
 		return nil, err
 	}
-	from.Images.Use(sources)
 	prover, err := engine.NewProver(from.Store.Snapshot())
 	if err != nil {
 		return nil, err
@@ -162,9 +161,9 @@ func (f *Flags) build(t command.Terminal, from *Inputs, clock func() time.Time, 
 	}
 	options = append(options, gate.WithTimeout(f.Timeout), gate.WithClock(clock))
 	made := &Engine{Mirrors: from.Mirrors, Resources: from.Known, From: from}
-	made.Gate, err = gate.New(gate.Config{
-		Registries: sources, State: gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors},
-	}, options...)
+	config := gate.Config{Registries: sources, State: gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors}}
+	from.Images.Use(config)
+	made.Gate, err = gate.New(config, options...)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package validate
 
 import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/podsecurity"
@@ -17,18 +18,18 @@ type Document struct {
 }
 
 type validation struct {
-	FailureAction           string            `json:"failureAction"`
-	FailureActionOverrides  []action.Override `json:"failureActionOverrides"`
-	AllowExistingViolations *bool             `json:"allowExistingViolations"`
-	Message                 string            `json:"message"`
-	Manifests               any               `json:"manifests"`
-	Assert                  any               `json:"assert"`
-	ForEach                 []forEach         `json:"foreach"`
-	Pattern                 any               `json:"pattern"`
-	AnyPattern              []any             `json:"anyPattern"`
-	Deny                    *deny             `json:"deny"`
-	PodSecurity             *podSecurity      `json:"podSecurity"`
-	CEL                     *celDocument      `json:"cel"`
+	FailureAction           string              `json:"failureAction"`
+	FailureActionOverrides  []action.Override   `json:"failureActionOverrides"`
+	AllowExistingViolations *bool               `json:"allowExistingViolations"`
+	Message                 string              `json:"message"`
+	Manifests               *manifests.Document `json:"manifests"`
+	Assert                  any                 `json:"assert"`
+	ForEach                 []forEach           `json:"foreach"`
+	Pattern                 any                 `json:"pattern"`
+	AnyPattern              []any               `json:"anyPattern"`
+	Deny                    *deny               `json:"deny"`
+	PodSecurity             *podSecurity        `json:"podSecurity"`
+	CEL                     *celDocument        `json:"cel"`
 }
 
 type deny struct {

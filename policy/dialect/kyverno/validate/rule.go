@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
@@ -30,6 +31,8 @@ type Options struct {
 	Actions action.Actions
 	// CEL makes the language of cel rules; required.
 	CEL *Language
+	// Manifests verify signed manifests.
+	Manifests manifests.Options
 	// Original is the rule that this one follows from, to which references in messages
 	// refer; empty for all others.
 	Original json.RawMessage
@@ -122,8 +125,8 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	if err = errors.Join(err, doc.Match.CheckOperations(v.operations(), path+".match")); err != nil {
 		return nil, err
 	}
-	// In Kyverno the existing-violations setting does not apply to CEL expressions.
-	strict := v.CEL != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
+	// In Kyverno the existing-violations setting applies neither to CEL expressions nor to manifests.
+	strict := v.CEL != nil || v.Manifests != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
 	gate := options.Rule.Gate
 	r := &Rule{head: head, path: path, strict: strict || doc.aboutRequest() || gate != nil && gate.BeyondObject()}
 	r.actions, err = options.actionsOf(v, place)
@@ -141,10 +144,10 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	return r, errors.Join(errs...)
 }
 
-// operations are the default if the rule's match names none: Kyverno evaluates patterns for no
-// deletions.
+// operations are the default if the rule's match names none: Kyverno evaluates patterns and manifests
+// for no deletions.
 func (v *validation) operations() []string {
-	if v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil {
+	if v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil || v.Manifests != nil {
 		return withoutDeletions()
 	}
 	return Operations()
@@ -163,7 +166,7 @@ func RoughOperations(text json.RawMessage) []string {
 	found := false
 	for name := range fields {
 		switch name {
-		case "pattern", "anyPattern", "podSecurity":
+		case "pattern", "anyPattern", "podSecurity", "manifests":
 			found = true
 		case "message", "failureAction", "failureActionOverrides", "allowExistingViolations":
 		default:
@@ -186,6 +189,10 @@ func (o Options) actionsOf(v *validation, path string) (action.Actions, error) {
 
 // Warnings returns the warnings for the author of the rule when it is written.
 func (r *Rule) Warnings() []string { return r.warnings }
+
+// IsOfManifests reports whether the rule verifies signed manifests. No rules for pod controllers follow
+// from it, as in Kyverno: a pod template is not signed by itself.
+func (r *Rule) IsOfManifests() bool { _, is := r.check.(*signed); return is }
 
 // Name returns the rule's name.
 func (r *Rule) Name() string { return r.head.Name() }
@@ -253,18 +260,18 @@ func (c compiler) checker(doc *Document, path string) (checker, error) {
 		}
 	}
 	switch {
-	case v.Manifests != nil:
-		return nil, document.Unsupported(path+".manifests", "a signed manifest")
 	case v.Assert != nil:
 		return nil, document.Unsupported(path+".assert", "an assertion tree")
 	case found != 1:
-		return nil, field.Fail(path, "want one of pattern, anyPattern, deny, foreach, podSecurity and cel, found %d", found)
+		return nil, field.Fail(path, "want one of pattern, anyPattern, deny, foreach, podSecurity, cel and manifests, found %d", found)
 	case v.CEL == nil && len(doc.CELPreconditions) > 0:
 		return nil, field.Fail(strings.TrimSuffix(path, ".validate")+".celPreconditions", "belong to a rule with cel: write preconditions")
 	case v.PodSecurity != nil:
 		return c.podSecurity(v.PodSecurity, path+".podSecurity")
 	case v.CEL != nil:
 		return c.cel(doc, path)
+	case v.Manifests != nil:
+		return c.manifests(v.Manifests, path+".manifests")
 	}
 	return c.body(body{Pattern: v.Pattern, AnyPattern: v.AnyPattern, Deny: v.Deny, ForEach: v.ForEach}, path, 0)
 }

@@ -16,12 +16,19 @@ import (
 )
 
 const (
-	// maxSets bounds nested attestors.
-	maxSets = 10
+	// MaxSets bounds nested attestors.
+	MaxSets = 10
 	// publicRekor is Kyverno's default for rekor.url: any log in the trusted root; the public
 	// root lists several.
 	publicRekor = "https://rekor.sigstore.dev"
 )
+
+// Attestors compiles attestor sets of a rule without variables, each of which must be met. The
+// namespace is a Policy's, which may use no other's Secrets; empty for a ClusterPolicy. Name is the path of the list
+// below path.
+func Attestors(namespace string, list []imageverification.AttestorSet, path, name string) ([]policy.Requirement, error) {
+	return builder{namespace: namespace, kind: "Cosign"}.sets(list, path, name)
+}
 
 // sets compiles a list of attestor sets, each of which must be met. Name is the
 // list's path in the entry.
@@ -39,8 +46,8 @@ func (b builder) sets(list []imageverification.AttestorSet, path, name string) (
 func (b builder) set(set imageverification.AttestorSet, path, name string, depth int) (policy.Requirement, error) {
 	out := policy.Requirement{Name: name}
 	place := document.Join(path, name)
-	if depth > maxSets {
-		return out, field.Fail(place, "attestors are nested more than %d deep", maxSets)
+	if depth > MaxSets {
+		return out, field.Fail(place, "attestors are nested more than %d deep", MaxSets)
 	}
 	if len(set.Entries) == 0 {
 		return out, field.Fail(place+".entries", "is empty, so that no signer would be accepted")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/policy/suite/stored"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 func TestObject(t *testing.T) {
