@@ -123,6 +123,7 @@ func TestWhichRulesFollow(t *testing.T) {
 	const pods = "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}" + body
 	for _, c := range []struct{ rules, annotation, want, reason string }{
 		{pods, "", "r autogen-r autogen-cronjob-r", "pods"},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {manifests: {attestors: [{entries: [{keys: {publicKeys: 'k8s://a/b'}}]}]}}}", "", "r", "signed manifests: templates are not signed by themselves"},
 		{"{name: r, match: {any: [{resources: {kinds: [v1/Pod]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "pods with their version"},
 		{"{name: r, match: {resources: {kinds: [Pod]}}" + body, "", "r autogen-r autogen-cronjob-r", "the old form"},
 		{pods, "pod-policies.kyverno.io/autogen-controllers: none", "r", "none is wanted"},

@@ -12,7 +12,7 @@ func (s *search) isDefault(at place, found any) bool {
 	if isEmptyMetadata(at, found) {
 		return true
 	}
-	for _, d := range s.kind.defaults() {
+	for _, d := range s.defaults {
 		if rest, is := strings.CutPrefix(at.general, d.prefix); is && d.matches(rest, found) {
 			return true
 		}
@@ -23,10 +23,24 @@ func (s *search) isDefault(at place, found any) bool {
 	return s.isComputed(at, found)
 }
 
-// isEmptyMetadata: kubectl writes empty annotations.
+// isEmptyMetadata: kubectl writes empty annotations, and the API server the empty metadata of templates.
 func isEmptyMetadata(at place, found any) bool {
 	members, ok := found.(map[string]any)
-	return ok && len(members) == 0 && (at.general == general("metadata.annotations") || at.general == general("metadata.labels"))
+	if !ok || len(members) > 1 || len(members) == 1 && !isNull(members, "creationTimestamp") {
+		return false
+	}
+	switch strings.ReplaceAll(at.general, string(separator), ".") {
+	case "metadata.annotations", "metadata.labels":
+		return len(members) == 0
+	case "template.metadata", "spec.template.metadata", "spec.jobTemplate.metadata", "spec.jobTemplate.spec.template.metadata":
+		return true
+	}
+	return false
+}
+
+func isNull(members map[string]any, name string) bool {
+	value, there := members[name]
+	return there && value == nil
 }
 
 // table has the defaults below one place, by path.
@@ -72,7 +86,7 @@ func kindDefaults() []ofKind {
 		}},
 		{"apps", []string{"StatefulSet"}, values{
 			"spec.replicas": 1.0, "spec.revisionHistoryLimit": 10.0, "spec.podManagementPolicy": "OrderedReady", "spec.serviceName": "",
-			"spec.updateStrategy.type": "RollingUpdate", "spec.updateStrategy.rollingUpdate.partition": 0.0,
+			"spec.updateStrategy.type": "RollingUpdate", "spec.updateStrategy.rollingUpdate.partition": 0.0, "spec.updateStrategy.rollingUpdate.maxUnavailable": 1.0,
 			"spec.persistentVolumeClaimRetentionPolicy.whenDeleted": "Retain", "spec.persistentVolumeClaimRetentionPolicy.whenScaled": "Retain",
 			"spec.volumeClaimTemplates.*.apiVersion": "v1", "spec.volumeClaimTemplates.*.kind": "PersistentVolumeClaim",
 			"spec.volumeClaimTemplates.*.spec.volumeMode": "Filesystem", "spec.volumeClaimTemplates.*.status.phase": "Pending",
@@ -103,6 +117,11 @@ func kindDefaults() []ofKind {
 		{"autoscaling", []string{"HorizontalPodAutoscaler"}, values{"spec.minReplicas": 1.0}},
 		{"rbac.authorization.k8s.io", []string{"RoleBinding", "ClusterRoleBinding"}, values{"roleRef.apiGroup": "rbac.authorization.k8s.io"}},
 		{"storage.k8s.io", []string{"StorageClass"}, values{"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}},
+		{"admissionregistration.k8s.io", []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}, values{
+			"webhooks.*.failurePolicy": "Fail", "webhooks.*.matchPolicy": "Equivalent", "webhooks.*.namespaceSelector": values{}, "webhooks.*.objectSelector": values{},
+			"webhooks.*.timeoutSeconds": 10.0, "webhooks.*.rules.*.scope": "*", "webhooks.*.clientConfig.service.port": 443.0,
+		}},
+		{"admissionregistration.k8s.io", []string{"MutatingWebhookConfiguration"}, values{"webhooks.*.reinvocationPolicy": "Never"}},
 		{"apiextensions.k8s.io", []string{"CustomResourceDefinition"}, values{"spec.conversion.strategy": "None"}},
 	}
 }
@@ -113,6 +132,8 @@ func (s *search) isComputed(at place, found any) bool {
 	switch {
 	case s.kind.is("", "Service") && path == "spec.ports.*.targetPort":
 		return equal(at.parent["port"], found) && found != nil
+	case s.kind.is("", "Service") && path == "spec.clusterIPs":
+		return reflect.DeepEqual([]any{at.parent["clusterIP"]}, found)
 	case s.kind.is("", "Namespace") && len(at.path) == 3 && at.path[1] == "labels" && at.path[2] == "kubernetes.io/metadata.name":
 		return found == s.metadata("name") && found != nil
 	case s.kind.is("networking.k8s.io", "NetworkPolicy") && path == "spec.policyTypes":
@@ -132,22 +153,33 @@ func (s *search) isComputed(at place, found any) bool {
 	return false
 }
 
-// isOfJob: a Job without a selector selects its pods by its own identifier, and they have its name.
+// isOfJob: a Job without a selector selects its pods by its own identifier, and they have its name. A
+// Job without labels has those of its pods.
 func (s *search) isOfJob(at place, found any) bool {
 	labels := values{
 		"controller-uid": s.metadata("uid"), "batch.kubernetes.io/controller-uid": s.metadata("uid"),
 		"job-name": s.metadata("name"), "batch.kubernetes.io/job-name": s.metadata("name"),
 	}
 	name := at.path[len(at.path)-1]
+	if len(at.path) == 3 && at.path[0] == "metadata" && at.path[1] == "labels" {
+		return len(member(s.written, "metadata", "labels")) == 0 && found != nil && found == member(s.root, "spec", "template", "metadata", "labels")[name]
+	}
 	want, known := labels[name]
 	in := strings.Join(at.path[:len(at.path)-1], ".")
 	return known && want != nil && want == found &&
 		(in == "spec.template.metadata.labels" || in == "spec.selector.matchLabels" && strings.HasSuffix(name, "controller-uid"))
 }
 
+// member returns an object in an object; nil for none.
+func member(of map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		of, _ = of[name].(map[string]any)
+	}
+	return of
+}
+
 func (s *search) metadata(name string) any {
-	metadata, _ := s.root["metadata"].(map[string]any)
-	text, ok := metadata[name].(string)
+	text, ok := member(s.root, "metadata")[name].(string)
 	if !ok || text == "" {
 		return nil
 	}

@@ -57,7 +57,8 @@ func (t Terms) FindDryRun(manifest workload.Object, made, object map[string]any)
 }
 
 func (t Terms) find(signed, written, object map[string]any) ([]string, error) {
-	s := &search{terms: t, written: written, root: object, kind: kindOf(object)}
+	of := kindOf(object)
+	s := &search{terms: t, written: written, root: object, kind: of, defaults: of.defaults()}
 	s.members(place{}, signed, object)
 	if s.steps > MaxSteps {
 		return nil, ErrBound
@@ -74,6 +75,7 @@ type search struct {
 	// written is the manifest as it was written, and root the object.
 	written, root map[string]any
 	kind          kind
+	defaults      []table
 	found         []string
 	// more: there are more differences than reported. The search ends with the first of them.
 	more  bool

@@ -70,8 +70,7 @@ func (p place) isTimestamp() bool {
 
 // isNodeName: a scheduler binds a stored pod. A new object has no resourceVersion.
 func (s *search) isNodeName(at place) bool {
-	metadata, _ := s.root["metadata"].(map[string]any)
-	version, _ := metadata["resourceVersion"].(string)
+	version, _ := member(s.root, "metadata")["resourceVersion"].(string)
 	return s.kind.is("", "Pod") && at.general == general("spec.nodeName") && version != ""
 }
 
@@ -82,13 +81,17 @@ func (s *search) isManifest(text string) bool {
 		return false
 	}
 	content := applied.Content()
-	metadata, _ := content["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	if _, nested := annotations[lastApplied]; nested {
+	if _, nested := member(content, "metadata", "annotations")[lastApplied]; nested || !s.isNamed(content) {
 		return false
 	}
 	differences, err := s.terms.find(s.written, s.written, content)
 	return err == nil && len(differences) == 0
+}
+
+// isNamed reports whether an object has the names of the object that is compared.
+func (s *search) isNamed(other map[string]any) bool {
+	is, was := member(s.root, "metadata"), member(other, "metadata")
+	return was["generateName"] != nil || was["name"] == is["name"] && (was["namespace"] == nil || was["namespace"] == is["namespace"])
 }
 
 // knownFinalizers are those that Kubernetes itself adds.
@@ -103,7 +106,7 @@ func (s *search) finalizers(at place, signed, found []any) {
 	if s.skipped(at) {
 		return
 	}
-	metadata, _ := s.root["metadata"].(map[string]any)
+	metadata := member(s.root, "metadata")
 	was, is := names(signed), names(found)
 	for i, name := range is {
 		if !slices.Contains(was, name) && !slices.Contains(knownFinalizers, name) && !s.skipped(at.element(i)) {

@@ -17,7 +17,7 @@ func podDefaults() values {
 		"volumes.*.downwardAPI.defaultMode": 420.0, "volumes.*.downwardAPI.items.*.fieldRef.apiVersion": "v1",
 		"volumes.*.projected.sources.*.downwardAPI.items.*.fieldRef.apiVersion": "v1",
 		"volumes.*.projected.sources.*.serviceAccountToken.expirationSeconds":   3600.0,
-		"volumes.*.hostPath.type": "", "volumes.*.ephemeral.volumeClaimTemplate.spec.volumeMode": "Filesystem",
+		"volumes.*.hostPath.type": "", "volumes.*.emptyDir": values{}, "volumes.*.ephemeral.volumeClaimTemplate.spec.volumeMode": "Filesystem",
 	}
 	for _, list := range []string{"containers", "initContainers"} {
 		maps.Copy(out, containerDefaults(list+".*."))
@@ -57,6 +57,9 @@ func (s *search) isPodDefault(at place, path string, found any) bool {
 		return isWhole(found, 0) && at.parent["priorityClassName"] == nil
 	case isContainer && len(parts) == 3 && parts[2] == "imagePullPolicy":
 		image, ok := at.parent["image"].(string)
+		return ok && found == pullPolicy(image)
+	case path == "volumes.*.image.pullPolicy":
+		image, ok := at.parent["reference"].(string)
 		return ok && found == pullPolicy(image)
 	case isContainer && strings.Join(parts[2:], ".") == "resources.requests":
 		return areLimits(found, at.parent["limits"])
@@ -124,8 +127,7 @@ func isToleration(element values) bool {
 
 // takesToken reports whether the signed pod leaves it to its ServiceAccount whether it has a token.
 func (s *search) takesToken() bool {
-	spec, _ := s.written["spec"].(map[string]any)
-	return spec["automountServiceAccountToken"] != false
+	return member(s.written, "spec")["automountServiceAccountToken"] != false
 }
 
 const (
@@ -156,8 +158,7 @@ func isTokenMount(element values) bool {
 // isToken reports whether the volume of a name is the one of the token: a signed volume may have a
 // name of the same form.
 func (s *search) isToken(name string) bool {
-	spec, _ := s.root["spec"].(map[string]any)
-	volumes, _ := spec["volumes"].([]any)
+	volumes, _ := member(s.root, "spec")["volumes"].([]any)
 	return slices.ContainsFunc(volumes, func(v any) bool {
 		volume, ok := v.(map[string]any)
 		return ok && volume["name"] == name && isTokenVolume(volume)

@@ -68,6 +68,9 @@ func Compile(options Options, doc *Document, path string) (*Rule, error) {
 		if faults := validation.IsDNS1123Label(n); len(faults) > 0 {
 			errs = append(errs, field.Fail(path+".dryRun.namespace", "%s", strings.Join(faults, "; ")))
 		}
+		if options.Namespace != "" && n != options.Namespace {
+			errs = append(errs, field.Fail(path+".dryRun.namespace", "a Policy in namespace %s cannot use namespace %s: use a ClusterPolicy", options.Namespace, n))
+		}
 	} else {
 		r.dryRun.Namespace = dryRunNamespace
 	}
