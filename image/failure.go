@@ -56,6 +56,21 @@ func ByCredential(err error) bool {
 	return ok && failure.ByCredential()
 }
 
+// Advised is a Failure that knows what to do about it.
+type Advised interface {
+	error
+	Advice() string
+}
+
+// Advice returns what to do about an error; empty if that is not known. It is the end of the error's
+// text, after a semicolon.
+func Advice(err error) string {
+	if failure, ok := errors.AsType[Advised](err); ok {
+		return failure.Advice()
+	}
+	return ""
+}
+
 // ContentError is a cause of a Failure that a user with push access can bring about: content above
 // a bound, or unlike what its descriptor says. Any other answer that contradicts itself is due to
 // the registry, to what is between, or to an incomplete copy, and shows nothing about the content.

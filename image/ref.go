@@ -203,6 +203,9 @@ func Parse(s string) (Ref, error) {
 	if len(s) > maxReference {
 		return Ref{}, fmt.Errorf("image reference %q is longer than %d characters", shorten(s), maxReference)
 	}
+	if scheme, bare, ok := strings.Cut(s, "://"); ok {
+		return Ref{}, fmt.Errorf("image reference %q is a URL: write it without %s://, as %s", shorten(s), shorten(scheme), shorten(bare))
+	}
 	rest, digestPart, hasDigest := strings.Cut(s, "@")
 	ref := Ref{written: s}
 	if hasDigest {
@@ -216,6 +219,11 @@ func Parse(s string) (Ref, error) {
 	}
 	tag, err := name.NewTag(rest)
 	if err != nil {
+		if lower := strings.ToLower(rest); lower != rest {
+			if _, err := name.NewTag(lower); err == nil {
+				return Ref{}, fmt.Errorf("image reference %q: repositories are in lower case", shorten(s))
+			}
+		}
 		return Ref{}, fmt.Errorf("image reference %q: %w", shorten(s), err)
 	}
 	repository, err := newRepository(tag.Repository)

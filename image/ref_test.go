@@ -72,6 +72,21 @@ func TestParse(t *testing.T) {
 
 func tagOf(n int) string { return strings.Repeat("t", n) }
 
+func TestParseSuggests(t *testing.T) {
+	for input, want := range map[string]string{
+		"docker://nginx:1":         "write it without docker://, as nginx:1",
+		"https://ghcr.io/acme/app": "write it without https://, as ghcr.io/acme/app",
+		"oci://ghcr.io/acme/app":   "write it without oci://",
+		"Nginx:1":                  "repositories are in lower case",
+		"ghcr.io/Acme/app":         "repositories are in lower case",
+		"ghcr.io/Acme/a&b":         "can only contain",
+	} {
+		if _, err := image.Parse(input); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", input, err, want)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	for input, reason := range map[string]string{
 		"":                                    "nothing",

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/hint"
@@ -86,6 +87,9 @@ var ErrCrowdedOut = errors.New("not verified: the time for the request passed be
 func LookReason(err error, path string) Reason {
 	reason := Reason{Code: lookCode(err), Path: path, Message: err.Error()}
 	reason.Hint = hint.Of(reason.Code)
+	if advice := image.Advice(err); advice != "" {
+		reason.Message, reason.Hint = strings.TrimSuffix(reason.Message, "; "+advice), advice
+	}
 	if reason.Code == TooMuch && errors.Is(err, ErrCrowdedOut) {
 		reason.Hint = hint.FewerImages
 	}

@@ -37,3 +37,22 @@ func TestLookReason(t *testing.T) {
 		}
 	}
 }
+
+// advised is an error that knows what to do.
+type advised string
+
+func (advised) Error() string    { return "no TLS; set --plain-http" }
+func (a advised) Advice() string { return string(a) }
+
+// TestLookReasonAdvice: the next step follows from the cause, and is not there twice.
+func TestLookReasonAdvice(t *testing.T) {
+	for _, c := range []struct{ reason, advice, message, next string }{
+		{"advice of the cause", "set --plain-http", "ask: no TLS", "set --plain-http"},
+		{"none", "", "ask: no TLS; set --plain-http", policy.LookReason(errors.New("other"), "").Hint},
+	} {
+		got := policy.LookReason(fmt.Errorf("ask: %w", advised(c.advice)), "spec")
+		if got.Message != c.message || got.Hint != c.next {
+			t.Errorf("%s: %q, next %q", c.reason, got.Message, got.Hint)
+		}
+	}
+}

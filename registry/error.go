@@ -60,6 +60,9 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
+// Advice implements image.Advised: the hint, as Error writes it.
+func (e *Error) Advice() string { return e.Hint }
+
 // phrases are the kinds as parts of a sentence.
 var phrases = map[image.Kind]string{
 	image.NotFound:    "not found",

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,13 +37,19 @@ func (r *requester) explain(ctx context.Context, q request, err error) *Error {
 	case isCertificateWanted(err):
 		failure.final = true
 		failure.Hint = "it wants a client certificate that it trusts: configure one for this host"
-	case errors.Is(err, http.ErrSchemeMismatch):
+	case errors.Is(err, http.ErrSchemeMismatch), isNoTLS(err):
 		failure.final = true
-		failure.Hint = "it has no TLS: name the host under --plain-http if that is meant"
+		failure.Hint = "it has no TLS: if that is meant, set --plain-http " + q.repository.Registry()
 	default:
 		failure.Hint = "check that " + q.repository.Registry() + " is the right name, is up and can be reached from here"
 	}
 	return failure
+}
+
+// isNoTLS reports whether the answer to a TLS handshake was something else.
+func isNoTLS(err error) bool {
+	_, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok
 }
 
 // explainGuard reports whether a request was kept from leaving.
