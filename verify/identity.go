@@ -16,9 +16,12 @@ import (
 const (
 	// maxExpression bounds its length, in bytes.
 	maxExpression = 4 << 10
-	// maxProgram bounds its size (expression.Size), and so its memory to some 300 KiB. An expression without
-	// repetitions is below it, and those of identities have some 200.
-	maxProgram = 10_000
+	// maxProgram bounds its size (expression.Size), and so its memory to some 300 KiB. A shorter one has
+	// minProgram and programByByte for each byte, so that a policy's memory grows with its text. Expressions
+	// of identities have a size of some 200, and with repetitions of classes some ten for each byte.
+	maxProgram    = 10_000
+	minProgram    = 1_000
+	programByByte = 16
 	// programBytes is the memory of one instruction, about.
 	programBytes = 50
 )
@@ -46,7 +49,7 @@ func Wildcard(pattern string) Matcher {
 
 // Expression matches the whole text with a regular expression (RE2). It is always anchored at
 // both ends; to match a prefix, the expression must end with `.*`. It is refused above 4 KiB, or if it
-// compiles to a program that is too large, such as one of a{1000} four times.
+// compiles to a program that is too large for its length, such as a{1000}.
 func Expression(pattern string) (Matcher, error) {
 	switch {
 	case pattern == "":
@@ -54,12 +57,13 @@ func Expression(pattern string) (Matcher, error) {
 	case len(pattern) > maxExpression:
 		return Matcher{}, fmt.Errorf("the expression has %d bytes, more than the bound of %d", len(pattern), maxExpression)
 	}
+	most := min(maxProgram, minProgram+programByByte*len(pattern))
 	size, err := expression.Size(pattern) // parsed alone, so that `a)|(b` is refused
 	switch {
 	case err != nil:
 		return Matcher{}, fmt.Errorf("expression %q: %w", pattern, err)
-	case size > maxProgram:
-		return Matcher{}, fmt.Errorf("the expression compiles to some %d instructions, more than the bound of %d; repeat less, or use *", size, maxProgram)
+	case size > most:
+		return Matcher{}, fmt.Errorf("the expression compiles to some %d instructions, more than the bound of %d for its length; repeat less, or use *", size, most)
 	}
 	re, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
 	if err != nil {

@@ -22,7 +22,13 @@ func Size(text string) (int, error) {
 }
 
 func sizeOf(re *syntax.Regexp) int {
-	size := 1 + len(re.Rune)
+	size := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		size += len(re.Rune)
+	case syntax.OpCharClass: // one instruction with a table of 4 bytes for each character
+		size += len(re.Rune) / 10
+	}
 	for _, sub := range re.Sub {
 		size += sizeOf(sub)
 	}

@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		{"a pattern of a byte more than is allowed", "'a'.matches(long.substring(0, 8193))", "!'a'.matches(long.substring(0, 8192))"},
 		{"a pattern of too many instructions", "'a'.matches('a{1000}a{1000}' + 'a{1000}a{1000}')", "!'a'.matches('a{1000}a{1000}' + 'a{1000}')"},
 		{"a constant one of too many", "'a'.matches('a{1000}a{1000}a{1000}a{1000}')", "!'a'.matches('a{1000}a{1000}a{1000}')"},
-		{"one of large classes", "'a'.matches('" + strings.Repeat(`\\pL`, 20) + "')", "!'a'.matches('" + strings.Repeat(`\\pL`, 2) + "')"},
+		{"one of large classes", "'a'.matches('" + strings.Repeat(`\\pL`, 100) + "')", "!'a'.matches('" + strings.Repeat(`\\pL`, 2) + "')"},
 		{"a constant one", "'a'.matches('" + strings.Repeat("x", 8193) + "')", "!'a'.matches('" + strings.Repeat("x", 8192) + "')"},
 		{"a pattern that is too large, to replace", "regex.replace('a', long, '') == ''", "regex.replace('a', 'b', '') == 'a'"},
 		{"a pattern that finds much, replaced by a large text", "regex.replace(long, '.', long) == ''", "regex.replace('a', '.', 'b') == 'b'"},
