@@ -242,6 +242,7 @@ func TestSignedManifest(t *testing.T) {
 		{"both keys", bothKeys, "", l.sign(t, plain, plain, claim(l.first), claim(l.second)), gate.Allow, ""},
 		{"one of both keys", bothKeys, "", l.sign(t, plain, plain, claim(l.first), claim(l.stranger)), gate.Deny, "too-few-signers"},
 		{"the same key twice", bothKeys, "", l.sign(t, plain, plain, claim(l.first), claim(l.first)), gate.Deny, "too-few-signers"},
+		{"a key that the policy names twice", "[{entries: [{keys: {publicKeys: FIRST}}, {keys: {publicKeys: FIRST}}]}]", "", signed, gate.Deny, "too-few-signers"},
 		{"a count of one", strings.Replace(bothKeys, "{entries", "{count: 1, entries", 1), "", l.sign(t, plain, plain, claim(l.stranger), claim(l.second)), gate.Allow, ""},
 		{"two sets", "[{entries: [{keys: {publicKeys: FIRST}}]}, {entries: [{keys: {publicKeys: SECOND}}]}]", "", signed, gate.Deny, "wrong-key"},
 		{"a nested set", "[{entries: [{attestor: {entries: [{keys: {publicKeys: FIRST}}]}}]}]", "", signed, gate.Allow, ""},

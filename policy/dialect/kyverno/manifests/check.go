@@ -1,10 +1,12 @@
 package manifests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +40,17 @@ func (r *Rule) Check(ctx context.Context, subject *policy.Subject) (policy.Resul
 	for i, reason := range decision.Reasons {
 		decision.Reasons[i] = reword(reason)
 	}
+	slices.SortStableFunc(decision.Reasons, func(a, b policy.Reason) int { // a verified signature is the nearest miss
+		return cmp.Compare(isViolation(b), isViolation(a))
+	})
 	return decision.Result, decision.Reasons
+}
+
+func isViolation(r policy.Reason) int {
+	if r.Code == policy.Violated {
+		return 1
+	}
+	return 0
 }
 
 // evaluation is the verification of one object.

@@ -42,6 +42,7 @@ func TestCompile(t *testing.T) {
 		{"no entries", "{attestors: [{entries: []}]}", "", "m.attestors[0].entries: is empty"},
 		{"a count that cannot be met", "{attestors: [{count: 2, entries: [{keys: {publicKeys: KEY}}]}]}", "", "m.attestors[0].count"},
 		{"no key", "{attestors: [{entries: [{keys: {publicKeys: x}}]}]}", "", "m.attestors[0].entries[0].keys.publicKeys"},
+		{"a key of PGP", "{attestors: [{entries: [{keys: {publicKeys: '-----BEGIN PGP PUBLIC KEY BLOCK-----'}}]}]}", "", "m.attestors[0].entries[0].keys.publicKeys"},
 		{"an open identity", "{attestors: [{entries: [{keyless: {issuer: a}}]}]}", "", "m.attestors[0].entries[0].keyless.subject: is missing"},
 		{"a misspelt field", "{" + by + ", ignoreField: []}", "", "m.ignoreField: unknown field"},
 		{"a misspelt field below", "{" + by + ", dryRun: {enabled: true}}", "", "m.dryRun.enabled: unknown field"},
