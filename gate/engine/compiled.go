@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -30,23 +31,28 @@ type Documents struct {
 }
 
 // CompileDocuments compiles the documents of files. Policies may look up TrustRoots, ConfigMaps,
-// Secrets and Namespaces of the same files, which are added to the known resources.
+// Secrets and Namespaces of the same files, which are added to the known resources, as the kinds of
+// CustomResourceDefinitions are.
 func CompileDocuments(objects []workload.Object, known *Resources, offline bool, clock func() time.Time) (Documents, error) {
+	var faults []error
+	policies := slices.DeleteFunc(slices.Clone(objects), func(object workload.Object) bool {
+		_, defines := Defined(object)
+		if !defines && !IsResource(object) {
+			return false
+		}
+		faults = append(faults, known.Add(object))
+		return true
+	})
 	images := &RuleImages{}
 	compilers, err := NewCompilers(CompilerOptions{
-		ConfigMaps: known, Secrets: FileSecrets{Resources: known}, Resources: FileObjects{ConfigMaps: known},
+		ConfigMaps: known, Secrets: FileSecrets{Resources: known}, Resources: FileObjects{ConfigMaps: known}, Kinds: known,
 		Images: images, Manifests: manifests.Options{Signatures: images}, Offline: offline, Now: clock,
 	})
 	if err != nil {
 		return Documents{}, err
 	}
 	d := Documents{Compilers: compilers, Images: images}
-	var faults []error
-	for _, object := range objects {
-		if IsResource(object) {
-			faults = append(faults, known.Add(object))
-			continue
-		}
+	for _, object := range policies {
 		faults = append(faults, d.Add(object))
 	}
 	return d, errors.Join(faults...)

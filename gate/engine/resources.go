@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/workload"
@@ -20,6 +22,7 @@ type Resources struct {
 	configMaps map[string]map[string]any // by namespace/name
 	secrets    map[string]secret
 	namespaces map[string]map[string]string // labels by name
+	kinds      []constraint.Resource        // of custom resource definitions
 	advice     string                       // the fix for a missing resource
 }
 
@@ -42,11 +45,14 @@ func (r *Resources) Advising(what string) *Resources {
 	return r
 }
 
-// Add stores a ConfigMap, Secret or Namespace. It ignores objects of other kinds, so that a
+// Add stores a ConfigMap, Secret or Namespace, and the kind of a CustomResourceDefinition. It ignores objects of other kinds, so that a
 // folder of manifests is valid input.
 func (r *Resources) Add(object workload.Object) error {
 	key := namespaced(object.Namespace(), object.Name())
 	content := object.Content()
+	if kind, is := Defined(object); is {
+		r.kinds = append(r.kinds, kind)
+	}
 	switch {
 	case object.Group() != "":
 	case object.Kind() == "ConfigMap":
@@ -68,6 +74,36 @@ func (r *Resources) Add(object workload.Object) error {
 		r.secrets[key] = secret{kind: kind, data: data}
 	}
 	return nil
+}
+
+// Defined returns the kind that a custom resource definition defines.
+func Defined(definition workload.Object) (constraint.Resource, bool) {
+	if definition.Kind() != "CustomResourceDefinition" {
+		return constraint.Resource{}, false
+	}
+	spec, _ := definition.Content()["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	kind, _ := names["kind"].(string)
+	plural, _ := names["plural"].(string)
+	group, _ := spec["group"].(string)
+	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
+}
+
+// Definitions returns the kinds that the custom resource definitions among objects define.
+func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
+	for _, o := range objects {
+		if kind, ok := Defined(o); ok {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// Named implements constraint.Resources by the custom resource definitions.
+func (r *Resources) Named(group, name string) []constraint.Resource {
+	return slices.DeleteFunc(slices.Clone(r.kinds), func(kind constraint.Resource) bool {
+		return kind.Name != name || group != "*" && kind.Group != group
+	})
 }
 
 // IsResource reports whether policies can look up an object of the kind.

@@ -57,7 +57,7 @@ func (r *Result) Decide(i int) policy.Decision {
 	if !check.NeedsProof() {
 		return r.own[i]
 	}
-	decision := r.ofIndex(r.joined(i))
+	decision := decide.OfIndex(r.joined(i), r.Pinned.Descriptor())
 	if r.isAtTag {
 		return policy.AtTag(decision)
 	}
@@ -158,23 +158,7 @@ func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
 	if decision.Result == policy.Pass && r.Err == nil && r.passesByIndex(i) {
 		return onIndex(decision, r.parent.Pinned)
 	}
-	return r.ofIndex(decision)
-}
-
-// ofIndex adds to reasons for missing evidence that the digest is that of an index: its platforms may be
-// signed. Nothing is requested for that: the index and the evidence of one platform take three requests.
-func (r *Result) ofIndex(decision policy.Decision) policy.Decision {
-	if decision.Result != policy.Fail || decision.Check.Platforms != policy.PlatformIndex || !r.Pinned.Descriptor().IsIndex() {
-		return decision
-	}
-	reasons := slices.Clone(decision.Reasons)
-	for i := range reasons {
-		if code := reasons[i].Code; code == policy.Unsigned || code == policy.NoAttestation {
-			reasons[i].Message += "; the image is an index, for which signatures of its platforms alone do not count"
-		}
-	}
-	decision.Reasons = reasons
-	return decision
+	return decide.OfIndex(decision, r.Pinned.Descriptor())
 }
 
 // StaleSince returns the verification time of the oldest stale entry in use; zero for none.

@@ -100,6 +100,21 @@ func BesideIndex(own, index policy.Decision, err error) policy.Decision {
 	return own
 }
 
+// OfIndex adds to reasons for missing evidence about an image that it is an index: its platforms may be
+// signed. Nothing is requested for that: the index and the evidence of one platform take three requests.
+func OfIndex(decision policy.Decision, about image.Descriptor) policy.Decision {
+	if decision.Result != policy.Fail || decision.Check.Platforms != policy.PlatformIndex || !about.IsIndex() {
+		return decision
+	}
+	decision.Reasons = slices.Clone(decision.Reasons)
+	for i := range decision.Reasons {
+		if reason := &decision.Reasons[i]; reason.Code == policy.Unsigned || reason.Code == policy.NoAttestation {
+			reason.Message += "; the image is an index, for which signatures of its platforms alone do not count"
+		}
+	}
+	return decision
+}
+
 // onChild decides about one child of an index. An index inside may list any platform.
 func (p Platforms) onChild(check *policy.Check, child image.Descriptor) policy.Decision {
 	if child.IsIndex() {

@@ -321,7 +321,7 @@ func (s *loaded) readPolicies() error {
 		}
 		for _, object := range s.inNamespace(objects) {
 			left := engine.LeftAside(object)
-			_, defines := evaluation.Defined(object)
+			_, defines := engine.Defined(object)
 			switch {
 			case left != "":
 				s.apart = append(s.apart, notEvaluated{Policy: evaluation.Policy{Object: object}, why: left})

@@ -104,7 +104,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		if len(objects) == 0 {
 			from.leftAside = append(from.leftAside, "-r "+name+": no objects in it")
 		}
-		from.kinds = append(evaluation.Definitions(objects), from.kinds...)
+		from.kinds = append(engine.Definitions(objects), from.kinds...)
 		from.objects = append(from.objects, objects...)
 	}
 	if len(from.objects) == 0 && !f.cluster {
@@ -122,7 +122,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 // document keeps one document of the policies' files.
 func (r *read) document(object workload.Object) error {
 	left := engine.LeftAside(object)
-	kind, defines := evaluation.Defined(object)
+	kind, defines := engine.Defined(object)
 	switch {
 	case left != "":
 		r.leftAside = append(r.leftAside, left)

@@ -324,7 +324,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	for i := range requests {
 		objects[i] = requests[i].Object
 	}
-	kinds := slices.Concat(evaluation.Definitions(objects), definitions, constraint.Known())
+	kinds := slices.Concat(engine.Definitions(objects), definitions, constraint.Known())
 	objects = evaluation.InNamespace(objects, f.namespace, kinds)
 	for _, object := range objects {
 		if object.Kind() == "Namespace" {

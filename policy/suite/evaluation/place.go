@@ -9,29 +9,6 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Defined returns the kind that a custom resource definition defines.
-func Defined(definition workload.Object) (constraint.Resource, bool) {
-	if definition.Kind() != "CustomResourceDefinition" {
-		return constraint.Resource{}, false
-	}
-	spec, _ := definition.Content()["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	kind, _ := names["kind"].(string)
-	plural, _ := names["plural"].(string)
-	group, _ := spec["group"].(string)
-	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
-}
-
-// Definitions returns the kinds that the custom resource definitions among objects define.
-func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
-	for _, o := range objects {
-		if kind, ok := Defined(o); ok {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
-}
-
 // InNoNamespace reports whether a kind is cluster-scoped, by the given kinds. Unknown kinds
 // count as namespaced.
 func InNoNamespace(kinds []constraint.Resource, group, kind string) bool {

@@ -10,10 +10,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
-	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -61,7 +61,7 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		for _, object := range objects {
 			requests = append(requests, gate.Request{Object: object})
 		}
-		kinds = append(evaluation.Definitions(objects), kinds...)
+		kinds = append(engine.Definitions(objects), kinds...)
 	}
 	for i := range requests {
 		f.place(&requests[i], kinds)

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/constraint"
-	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -26,21 +26,29 @@ func PolicyObjects(names []string) ([]workload.Object, error) {
 	return all, nil
 }
 
-// Definitions returns the kinds that the custom resource definitions of --resource define.
+// Definitions returns the kinds that the custom resource definitions of --resource and those next to
+// policies define.
 func (f *Flags) Definitions() (kinds []constraint.Resource, err error) {
 	for _, name := range f.Resources {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--resource %s: %w", name, err)
 		}
-		kinds = append(kinds, evaluation.Definitions(objects)...)
+		kinds = append(kinds, engine.Definitions(objects)...)
+	}
+	for _, name := range f.Policies {
+		if limit.CheckRegular(name) != nil {
+			continue // a pipe can be read once, for the policies
+		}
+		objects, _ := manifest.ReadPolicies(name, nil) // an error is that of the policies, which are read after
+		kinds = append(kinds, engine.Definitions(objects)...)
 	}
 	return kinds, nil
 }
 
 // isUsed reports whether a file of --resource has a use for an object.
 func isUsed(o workload.Object) bool {
-	_, defines := evaluation.Defined(o)
+	_, defines := engine.Defined(o)
 	return defines || engine.IsResource(o)
 }
 
