@@ -512,16 +512,42 @@ func TestErrorsOfOtherObjects(t *testing.T) {
 	}
 }
 
-// TestARuleMatchesTheOldObject: an update cannot remove an object from a rule that denies
-// updates.
-func TestARuleMatchesTheOldObject(t *testing.T) {
-	p := about(t, nil, "{name: r, match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {locked: 'yes'}}}}]}, validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}}}}", "")
+// TestUpdatesMatchTheNewObject: rules apply to an update by the object that it brings, and to a
+// deletion by the object that goes.
+func TestUpdatesMatchTheNewObject(t *testing.T) {
 	const locked, open = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {locked: 'yes'}}}", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
-	for _, c := range []struct{ before, after, want string }{{locked, open, "r=fail"}, {open, locked, "r=fail"}, {open, open, ""}} {
-		s := subjectFrom(t, c.after)
-		s.Operation, s.OldObject = "UPDATE", subjectFrom(t, c.before).Object
-		if got := results(t, p, s); got != c.want {
-			t.Errorf("from %s to %s: %s", c.before, c.after, got)
+	const label = "{any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {locked: 'yes'}}}}]}"
+	denies := "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: AnyIn, value: [UPDATE, DELETE]}]}}}}"
+	matched := about(t, nil, "{name: r, match: "+label+", "+denies, "")
+	excluded := about(t, nil, "{name: r, match: {any: [{resources: {kinds: [ConfigMap]}}]}, exclude: "+label+", "+denies, "")
+	mutates := about(t, nil, "{name: r, match: "+label+", mutate: {patchStrategicMerge: {data: {a: b}}}}", "")
+	for _, c := range []struct {
+		reason                              string
+		before, after, byMatch, byExclusion string
+		patched                             bool
+	}{
+		{"the label is removed", locked, open, "", "r=fail", false},
+		{"the label is added", open, locked, "r=fail", "", true},
+		{"the label was there", locked, locked, "r=fail", "", true},
+		{"no label", open, open, "", "r=fail", false},
+		{"the labelled object is deleted", locked, "", "r=fail", "", false},
+		{"another is deleted", open, "", "", "r=fail", false},
+	} {
+		old := subjectFrom(t, c.before)
+		s := *old
+		s.Operation, s.Object, s.OldObject = "DELETE", policy.Content{}, old.Object
+		if c.after != "" {
+			s = *subjectFrom(t, c.after)
+			s.Operation, s.OldObject = "UPDATE", old.Object
+		}
+		if got := results(t, matched, &s); got != c.byMatch {
+			t.Errorf("%s, matched: %q, want %q", c.reason, got, c.byMatch)
+		}
+		if got := results(t, excluded, &s); got != c.byExclusion {
+			t.Errorf("%s, excluded: %q, want %q", c.reason, got, c.byExclusion)
+		}
+		if got := mutates.Mutations[0].Mutate(t.Context(), policy.Case{Subject: &s}); (got.Result == policy.Pass) != c.patched {
+			t.Errorf("%s: %+v, want a patch %t", c.reason, got, c.patched)
 		}
 	}
 }

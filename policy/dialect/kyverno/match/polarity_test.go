@@ -261,14 +261,26 @@ func TestSelection(t *testing.T) {
 		{"an unknown selection, of an excluded object", "any: [{roles: ['prod:x']}]", pods, func(s *policy.Subject) { s.User.RolesKnown = false }, "no"},
 		{"an update adds the excluding label", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) {
 			s.OldObject = policy.ContentOf(map[string]any{"metadata": map[string]any{}})
-		}, "yes"},
+		}, "no"},
 		{"the label was there before", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) { s.OldObject = s.Object }, "no"},
-		{"the object before had labels of a foreign type", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) {
-			s.OldObject = policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": 7}})
-		}, "unknown"},
-		{"an update takes the selecting label away", "any: [{resources: {selector: {matchLabels: {app: web}}}}]", "{}", func(s *policy.Subject) {
+		{"an update takes the excluding label away", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) {
 			s.OldObject, s.Object = s.Object, policy.ContentOf(map[string]any{})
 		}, "yes"},
+		{"the object before had labels of a foreign type", pods, "any: [{resources: {selector: {matchLabels: {app: api}}}}]", func(s *policy.Subject) {
+			s.OldObject = policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": 7}})
+		}, "yes"},
+		{"an update takes the selecting label away", "any: [{resources: {selector: {matchLabels: {app: web}}}}]", "{}", func(s *policy.Subject) {
+			s.OldObject, s.Object = s.Object, policy.ContentOf(map[string]any{})
+		}, "no"},
+		{"an update adds the selecting label", "any: [{resources: {selector: {matchLabels: {app: web}}}}]", "{}", func(s *policy.Subject) {
+			s.OldObject = policy.ContentOf(map[string]any{})
+		}, "yes"},
+		{"an object with the selecting label is deleted", "any: [{resources: {selector: {matchLabels: {app: web}}}}]", "{}", func(s *policy.Subject) {
+			s.Operation, s.OldObject, s.Object = "DELETE", s.Object, policy.Content{}
+		}, "yes"},
+		{"one with the excluding label is", pods, "any: [{resources: {selector: {matchLabels: {app: web}}}}]", func(s *policy.Subject) {
+			s.Operation, s.OldObject, s.Object = "DELETE", s.Object, policy.Content{}
+		}, "no"},
 		{"an excluded pod and its later containers", "any: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Job]}}]", pods, at("ephemeralcontainers", "Pod"), "no"},
 		{"later containers that the match names, and excluded pods", "any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]", pods, at("ephemeralcontainers", "Pod"), "yes"},
 		{"all subresources, and excluded pods", "any: [{resources: {kinds: ['Pod/*']}}]", pods, at("ephemeralcontainers", "Pod"), "yes"},

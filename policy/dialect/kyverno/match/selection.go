@@ -14,9 +14,6 @@ import (
 // use.
 type Selection struct {
 	Match, Exclude Block
-	// ofObject: labels or annotations of the object decide, so that those before an update
-	// may differ.
-	ofObject bool
 }
 
 // CompileSelection reads the match and exclude of a rule; exclude is nil for none. Path is
@@ -69,26 +66,12 @@ func (b Block) isOfCluster() bool {
 // exclusion of Pods is not about them.
 func newSelection(match, exclude Block) Selection {
 	exclude.exact = match.namesSubresource(ephemeralContainers)
-	return Selection{Match: match, Exclude: exclude, ofObject: match.ofObject() || exclude.ofObject()}
+	return Selection{Match: match, Exclude: exclude}
 }
 
-// Applies reports whether the rule applies to an object or, in an update, to the old object, as
-// in Kyverno: adding a label does not remove a rule.
+// Applies reports whether the rule applies to an object, or to the one that is deleted. In an update
+// the old object has no effect, as in Kyverno 1.19.
 func (x *Selection) Applies(s *policy.Subject) logic.Value {
-	now := x.selects(s)
-	if !x.ofObject || now.True() || s.Object.IsZero() || s.OldObject.IsZero() {
-		return now
-	}
-	before := *s
-	before.Object = s.OldObject
-	was := x.selects(&before)
-	if was.True() || now.False() {
-		return was
-	}
-	return logic.Prefer(now, was)
-}
-
-func (x *Selection) selects(s *policy.Subject) logic.Value {
 	matched := x.Match.Matches(s, Selecting)
 	if matched.False() {
 		return matched
@@ -103,13 +86,4 @@ func (x *Selection) selects(s *policy.Subject) logic.Value {
 // ForKinds returns the selection with other kinds in place of pods.
 func (x *Selection) ForKinds(kinds []string) Selection {
 	return newSelection(x.Match.ForKinds(kinds, false), x.Exclude.ForKinds(kinds, true))
-}
-
-func (b Block) ofObject() bool {
-	for i := range b.filters {
-		if d := &b.filters[i].Resources; d.Selector != nil || len(d.Annotations) > 0 {
-			return true
-		}
-	}
-	return false
 }

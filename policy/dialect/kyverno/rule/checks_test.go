@@ -21,7 +21,7 @@ func labelled(value string) policy.Content {
 	return policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": labels}})
 }
 
-// TestApplies: what an object was before counts, too, where it was something.
+// TestApplies: what an object was before an update does not count; where it is deleted, it does.
 func TestApplies(t *testing.T) {
 	const (
 		wants    = "{name: r, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: b}}}}]}}"
@@ -34,15 +34,18 @@ func TestApplies(t *testing.T) {
 		want, errs    bool
 	}{
 		{"as it is", wants, labelled("b"), labelled(""), true, false},
-		{"as it was", wants, labelled(""), labelled("b"), true, false},
+		{"as it was", wants, labelled(""), labelled("b"), false, false},
 		{"neither", wants, labelled(""), labelled(""), false, false},
 		{"made anew, and wanted", wants, labelled("b"), policy.Content{}, true, false},
 		{"made anew, and excluded", excludes, labelled("b"), policy.Content{}, false, false},
 		{"made anew, and not excluded", excludes, labelled(""), policy.Content{}, true, false},
-		{"excluded now, and not before", excludes, labelled("b"), labelled(""), true, false},
+		{"excluded now, and not before", excludes, labelled("b"), labelled(""), false, false},
+		{"excluded before, and not now", excludes, labelled(""), labelled("b"), true, false},
+		{"excluded, and deleted", excludes, policy.Content{}, labelled("b"), false, false},
 		{"deleted", wants, policy.Content{}, labelled("b"), true, false},
 		{"deleted, and not wanted", wants, policy.Content{}, labelled(""), false, false},
-		{"as it was, whatever the user's roles are", unknown, labelled(""), labelled("b"), true, false},
+		{"as it is, whatever the user's roles are", unknown, labelled("b"), labelled(""), true, false},
+		{"as it was, and the roles are not known", unknown, labelled(""), labelled("b"), false, true},
 		{"the roles alone", unknown, labelled(""), labelled("a"), false, true},
 	} {
 		head, err := compile(t, rule.Options{}, c.text)

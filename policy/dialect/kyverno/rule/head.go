@@ -214,8 +214,8 @@ func Met(preconditions *condition.Conditions, data variable.Context, path string
 	return nil, field.Below(path, result.Cause())
 }
 
-// Applies reports whether match and exclude select the object, or the old object. An error means
-// that it is indeterminate.
+// Applies reports whether match and exclude select the object. An error means that it is
+// indeterminate.
 func (h *Head) Applies(s *policy.Subject) (bool, error) { return h.selection.Applies(s).Result() }
 
 // AssumesUser reports whether the rule applies to an object without a requester only because any
