@@ -33,6 +33,9 @@ func (r *RuleImages) prover(ctx context.Context) (gate.Prover, error) {
 		return nil, errors.New("no signature of a manifest can be verified here")
 	}
 	snapshot, err := config.State.Snapshot(ctx)
+	if err == nil && snapshot.Prover == nil {
+		err = errors.New("there is no trust to verify signatures of manifests with")
+	}
 	return snapshot.Prover, err
 }
 
