@@ -64,13 +64,12 @@ type User struct {
 	Name   string
 	UID    string
 	Groups []string
-	// Extra is the additional user data of the API server, a JSON object of lists of texts; nil
-	// for none.
+	// Extra is additional data of the API server, a JSON object of lists of texts; nil for none.
 	Extra json.RawMessage
 	// Roles and ClusterRoles are those bound to the user: "namespace:name" and "name". RolesKnown
-	// is false if they were not looked up.
+	// is false if they were not looked up. Whole: an empty UID and no Extra are known to be so.
 	Roles, ClusterRoles []string
-	RolesKnown          bool
+	RolesKnown, Whole   bool
 }
 
 // Image is one image that the subject runs.

@@ -220,7 +220,7 @@ func (v Variable) Unknown(path []string) error {
 	case v.whole || !known:
 		return nil
 	}
-	return partial(value, name, path[1:])
+	return v.partial(value, name, path[1:])
 }
 
 // Parts returns the names of the parts of a member that may be unknown although the member
@@ -236,7 +236,7 @@ func Parts(name string) []string {
 }
 
 // partial returns which part of a member is unknown.
-func partial(value any, name string, path []string) error {
+func (v Variable) partial(value any, name string, path []string) error {
 	parts := Parts(name)
 	if parts == nil {
 		return nil
@@ -246,7 +246,7 @@ func partial(value any, name string, path []string) error {
 		parts = path[:1]
 	}
 	for _, part := range parts {
-		if _, known := object[part]; !known {
+		if _, known := object[part]; !known && !(v.subject.User.Whole && (part == "uid" || part == "extra")) {
 			return &UnknownError{"request." + name + "." + part}
 		}
 	}

@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"cmp"
+
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -55,14 +57,15 @@ func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
 	l := loops{ranges: map[int64]bool{}, steps: map[int64]bool{}}
 	l.add(of.NativeRep().Expr())
 	targets := optional.TargetsOf(of.NativeRep())
+	decisions, failed := authorizer.DecisionsOf(of.NativeRep())
 	return []celgo.ProgramOption{
 		celgo.EvalOptions(celgo.OptOptimize),
 		celgo.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 			decorated, err := e.decorate(i)
-			if err != nil {
+			if err := cmp.Or(err, failed); err != nil {
 				return nil, err
 			}
-			return targets.Decorate(l.decorate(decorated)), nil
+			return decisions.Decorate(targets.Decorate(l.decorate(decorated)), func(why error) error { return &UnknownError{Gaps: []error{why}} }), nil
 		}),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ type reviews struct {
 	answers
 	asked *[]string
 	fails bool
+	error string // of the evaluation
 }
 
 func (r reviews) Post(_ context.Context, of cel.ResourceRef, object map[string]any) (map[string]any, error) {
@@ -40,7 +42,7 @@ func (r reviews) Post(_ context.Context, of cel.ResourceRef, object map[string]a
 	groups, _ := spec["groups"].([]any)
 	allowed := slices.Contains(groups, any("dev")) && resource["resource"] == "configmaps" && resource["namespace"] == "shop" ||
 		spec["user"] == "system:serviceaccount:shop:builder" && path["path"] == "/metrics" && path["verb"] == "get"
-	return map[string]any{"status": map[string]any{"allowed": allowed, "denied": spec["user"] == "eve", "reason": "by the test"}}, nil
+	return map[string]any{"status": map[string]any{"allowed": allowed, "denied": spec["user"] == "eve", "reason": "by the test", "evaluationError": r.error}}, nil
 }
 
 func (r reviews) outside() cel.Outside { return cel.Outside{Resources: r} }
@@ -104,5 +106,69 @@ func TestAuthorizer(t *testing.T) {
 	tenant := strings.Replace(strings.Replace(head, "Validating", "NamespacedValidating", 1), "test}", "test, namespace: shop}", 1)
 	if _, err := validating.New(kyvernocel.Options{}).Compile([]byte(tenant+asks(may+".allowed()")), "test.yaml"); err == nil || !strings.Contains(err.Error(), "authorizer") {
 		t.Errorf("a policy of a namespace: %v", err)
+	}
+}
+
+// TestIncompleteReviews: an authorizer that failed may allow what the others do not, so that allowed()
+// is neither true nor false; an expression that handles the error has a result.
+func TestIncompleteReviews(t *testing.T) {
+	const may = "authorizer.group('').resource('configmaps').namespace('shop').name('limits').check('update')"
+	const variable = "  variables: [{name: check, expression: \"" + may + "\"}]\n  validations: [{expression: %q}]\n"
+	dev, ops := came(t, "ann", "dev"), came(t, "bob", "ops")
+	for _, c := range []struct {
+		reason, expression, whole, failed string
+		user                              func(*policy.Subject)
+	}{
+		{"not allowed", may + ".allowed()", "fail", "indeterminate", ops},
+		{"not allowed, and must not be", "!" + may + ".allowed()", "pass", "indeterminate", ops},
+		{"allowed", may + ".allowed()", "pass", "pass", dev},
+		{"allowed, and must not be", "!" + may + ".allowed()", "fail", "fail", dev},
+		{"an alternative decides", may + ".allowed() || object.metadata.name == 'web'", "pass", "pass", ops},
+		{"another condition decides", "!" + may + ".allowed() && object.metadata.name == 'other'", "fail", "fail", ops},
+		{"the decision that is computed", "[" + may + "].all(d, !d.allowed())", "pass", "indeterminate", ops},
+		{"of a type that is not known", "!dyn(" + may + ").allowed()", "pass", "indeterminate", ops},
+		{"the error", may + ".errored()", "fail", "pass", ops},
+		{"no error", "!" + may + ".errored()", "pass", "fail", ops},
+		{"the text of the error", may + ".error() == 'webhook down'", "fail", "pass", ops},
+		{"the reason", may + ".reason() == 'by the test'", "pass", "pass", ops},
+		{"an error that is handled", may + ".errored() || " + may + ".allowed()", "fail", "pass", ops},
+	} {
+		for failed, want := range map[string]string{"": c.whole, "webhook down": c.failed} {
+			for form, text := range map[string]string{
+				"expression": asks(c.expression),
+				"variable":   about("pods", fmt.Sprintf(variable, strings.ReplaceAll(c.expression, may, "variables.check"))),
+			} {
+				var asked []string
+				p := compile(t, head+text, func(o *kyvernocel.Options) { o.Outside = reviews{asked: &asked, error: failed}.outside() })
+				what, why := verdict(validate(t, subject(t, pod(onePod), c.user), []*policy.Policy{p}))
+				if what != want || len(asked) != 1 || what == "indeterminate" && !strings.Contains(why, failed) {
+					t.Errorf("%s, as %s, error %q: %s %s, want %s; asked %q", c.reason, form, failed, what, why, want, asked)
+				}
+			}
+		}
+	}
+}
+
+// TestWholeUser: of a user without uid and extra everything is known; of one with a name and groups alone
+// it is not.
+func TestWholeUser(t *testing.T) {
+	const may = "authorizer.group('').resource('configmaps').namespace('shop').name('limits').check('update').allowed()"
+	for _, c := range []struct {
+		reason, expression, want string
+		user                     policy.User
+	}{
+		{"a whole user who may", may, "pass", policy.User{Name: "ann", Groups: []string{"dev"}, Whole: true}},
+		{"a whole user who may not", may, "fail", policy.User{Name: "bob", Groups: []string{"ops"}, Whole: true}},
+		{"a user who may have a uid", may, "indeterminate", policy.User{Name: "ann", Groups: []string{"dev"}}},
+		{"a whole user without groups", may, "indeterminate", policy.User{Name: "ann", Whole: true}},
+		{"no extra", "!has(request.userInfo.extra)", "pass", policy.User{Name: "ann", Groups: []string{"dev"}, Whole: true}},
+		{"an extra that is not known", "!has(request.userInfo.extra)", "indeterminate", policy.User{Name: "ann", Groups: []string{"dev"}}},
+	} {
+		var asked []string
+		p := compile(t, head+asks(c.expression), func(o *kyvernocel.Options) { o.Outside = reviews{asked: &asked}.outside() })
+		s := subject(t, pod(onePod), func(s *policy.Subject) { s.User = c.user })
+		if what, why := verdict(validate(t, s, []*policy.Policy{p})); what != c.want {
+			t.Errorf("%s: %s %s, want %s", c.reason, what, why, c.want)
+		}
 	}
 }

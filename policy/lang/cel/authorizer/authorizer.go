@@ -5,6 +5,7 @@ package authorizer
 
 import (
 	"context"
+	"errors"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
@@ -70,13 +71,16 @@ func (r reviewer) Authorize(_ context.Context, a authorizer.Attributes) (authori
 		r.abort(err)
 	}
 	reason, _ := status["reason"].(string)
+	if failed, _ := status["evaluationError"].(string); failed != "" {
+		err = errors.New(failed)
+	}
 	switch {
 	case status["denied"] == true:
-		return authorizer.DecisionDeny, reason, nil
+		return authorizer.DecisionDeny, reason, err
 	case status["allowed"] == true:
-		return authorizer.DecisionAllow, reason, nil
+		return authorizer.DecisionAllow, reason, err
 	}
-	return authorizer.DecisionNoOpinion, reason, nil
+	return authorizer.DecisionNoOpinion, reason, err
 }
 
 // reviewOf is the SubjectAccessReview of a check.
