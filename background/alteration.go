@@ -84,8 +84,9 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 	}
 	id, count := ruleID{a.rule.Policy.ID(), a.rule.Rule}, 0
 	do := func(target map[string]any) error {
-		if !chosen(by, target) {
-			return nil
+		is, err := a.chooses(ctx, by, target)
+		if !is || err != nil {
+			return err
 		}
 		count++
 		if count > maxTargets {
@@ -121,22 +122,35 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 	return nil
 }
 
-// chosen reports whether a selection matches an object.
+// chooses reports whether a selection matches an object and its namespace.
+func (a alteration) chooses(ctx context.Context, by policy.Selection, target map[string]any) (bool, error) {
+	if !chosen(by, target) {
+		return false, nil
+	}
+	t := identity(target)
+	switch {
+	case by.Namespaces == nil:
+		return true, nil
+	case t.Kind == "Namespace" && t.APIVersion == "v1":
+		return by.Namespaces.Matches(labelsOf(target)), nil
+	case t.Namespace == "":
+		return true, nil
+	}
+	labels, err := a.options.Namespaces.Labels(ctx, t.Namespace)
+	if err != nil {
+		return false, fmt.Errorf("read the labels of namespace %s: %w", t.Namespace, err)
+	}
+	return by.Namespaces.Matches(labels), nil
+}
+
+// chosen reports whether a selection matches an object, its namespace apart.
 func chosen(by policy.Selection, target map[string]any) bool {
 	metadata := metadataOf(target)
 	if by.Name != "" && !wildcard.Match(by.Name, textOf(metadata, "name")) ||
 		by.Namespace != "" && !wildcard.Match(by.Namespace, textOf(metadata, "namespace")) || leaving(target) {
 		return false
 	}
-	if by.Labels == nil {
-		return true
-	}
-	written, _ := metadata["labels"].(map[string]any)
-	labels := make(map[string]string, len(written))
-	for name := range written {
-		labels[name] = textOf(written, name)
-	}
-	return by.Labels.Matches(labels)
+	return by.Labels == nil || by.Labels.Matches(labelsOf(target))
 }
 
 // alterOne changes one object, and reports whether there was a change.
@@ -175,8 +189,8 @@ func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind
 			}
 			return false, fmt.Errorf("read the target again: %w", err)
 		}
-		if !chosen(by, target) {
-			return false, nil
+		if is, err := a.chooses(ctx, by, target); !is || err != nil {
+			return false, err
 		}
 	}
 }

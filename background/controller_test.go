@@ -74,8 +74,9 @@ func (b *bench) Gone(_ context.Context, id string) (bool, error) {
 	return false, errors.New("the API server does not answer")
 }
 
-func (b *bench) Labels(context.Context, string) (map[string]string, error) {
-	return map[string]string{}, nil
+// Labels has a namespace be labelled with its name.
+func (b *bench) Labels(_ context.Context, name string) (map[string]string, error) {
+	return map[string]string{"called": name}, nil
 }
 
 func (b *bench) Load(context.Context) (background.Progress, error) { return b.saved, nil }
@@ -857,6 +858,44 @@ func TestAlter(t *testing.T) {
 			}
 		})
 	})
+}
+
+// called selects the namespaces of a name.
+type called string
+
+func (c called) Matches(labels map[string]string) bool { return labels["called"] == string(c) }
+
+// confined is an alteration of targets in the namespaces of a name.
+type confined struct {
+	policy.Alteration
+	to called
+}
+
+func (c confined) Existing(ctx context.Context, about policy.Case) policy.Selected {
+	selected := c.Alteration.Existing(ctx, about)
+	for i := range selected.Selections {
+		selected.Selections[i].Namespaces = c.to
+	}
+	return selected
+}
+
+// TestAlterInNamespaces: only targets in namespaces of the selected labels are changed.
+func TestAlterInNamespaces(t *testing.T) {
+	for to, want := range map[called]string{"shop": "one", "bank": "old"} {
+		in(t, func(b *bench) {
+			p := b.compile("address", addressRule, generate.Settings{})
+			p.Alterations[0] = confined{p.Alterations[0], to}
+			b.server.userPuts(b.object(`{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: asks, namespace: shop, annotations: {central: "true"}}, spec: {triggers: [{type: prometheus, metadata: {serverAddress: old}}]}}`))
+			b.policies(p)
+			b.lead()
+			b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: metrics-address, namespace: observability}, data: {main: one}}"))
+			b.after(time.Second)
+			spec := b.server.object("scaledobjects/shop/asks")["spec"].(map[string]any)
+			if got := spec["triggers"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["serverAddress"]; got != want {
+				t.Errorf("namespaces called %s: %v, want %s", to, got, want)
+			}
+		})
+	}
 }
 
 // A rule that changes its own trigger at every change ends in a slow pace.

@@ -53,6 +53,16 @@ func (k key) String() string {
 	return k.kind + " " + strings.TrimPrefix(k.namespace+"/"+k.name, "/")
 }
 
+// labelsOf returns the labels of an object.
+func labelsOf(object map[string]any) map[string]string {
+	written, _ := metadataOf(object)["labels"].(map[string]any)
+	labels := make(map[string]string, len(written))
+	for name := range written {
+		labels[name] = textOf(written, name)
+	}
+	return labels
+}
+
 // leaving reports whether the object is being deleted.
 func leaving(object map[string]any) bool {
 	return textOf(metadataOf(object), "deletionTimestamp") != ""

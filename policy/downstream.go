@@ -104,10 +104,10 @@ type Selection struct {
 	APIVersion, Kind string
 	// Namespace and Name are patterns with * and ?; empty means any.
 	Namespace, Name string
-	// Labels selects by labels; nil means any. Query is the same selector, or a wider one, in the
-	// form that the API server accepts.
-	Labels LabelSelector
-	Query  string
+	// Labels selects by labels, and Namespaces by those of an object's namespace, if it is in one; nil
+	// means any. Query is Labels, or a wider selector, in the form that the API server accepts.
+	Labels, Namespaces LabelSelector
+	Query              string
 	// Position distinguishes the selections of one rule.
 	Position int
 }

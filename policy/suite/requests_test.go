@@ -152,6 +152,31 @@ func TestObjectsOfOtherRequests(t *testing.T) {
 	}
 }
 
+// TestTargetsOfNamespaces: only targets in namespaces of the selected labels are changed.
+func TestTargetsOfNamespaces(t *testing.T) {
+	const existing = `apiVersion: policies.kyverno.io/v1
+kind: MutatingPolicy
+metadata: {name: e}
+spec:
+  evaluation: {mutateExisting: {enabled: true}}
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}
+  targetMatchConstraints:
+    namespaceSelector: {matchLabels: {team: a}}
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: "Object{metadata: Object.metadata{labels: Object.metadata.labels{by: 'e'}}}"}}]
+`
+	for team, want := range map[string]int{"a": 1, "b": 0} {
+		report := ran(t, map[string]string{
+			"e.yaml": existing, "pod.yaml": plainPod, "there.yaml": thereTarget, "patched.yaml": strings.Replace(thereTarget, "default}", "default, labels: {by: e}}", 1),
+			FileName: "policies: [e.yaml]\nresources: [pod.yaml]\ntargetResources: [there.yaml]\nvalues: {namespaceSelector: [{name: default, labels: {team: " + team + "}}]}\n" +
+				"results:\n- {policy: e, isMutatingPolicy: true, kind: ConfigMap, resources: [there], patchedResources: patched.yaml, result: pass}\n",
+		})
+		if report.Passed != want || report.Failed != 1-want {
+			t.Errorf("team %s: %+v", team, report)
+		}
+	}
+}
+
 // TestMembersOfSuites: a value for a member that no AdmissionRequest has is one of a suite's own, if a policy
 // with variables reads it; else it is misspelt. CEL has the members of the type alone.
 func TestMembersOfSuites(t *testing.T) {

@@ -89,7 +89,13 @@ type Altered struct {
 	Result, Message string
 }
 
-func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, targets []workload.Object) {
+// existing are the objects that rules may mutate, and the labels of their namespaces.
+type existing struct {
+	objects []workload.Object
+	labels  func(namespace string) map[string]string
+}
+
+func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, targets existing) {
 	a.Outcome = outcome
 	a.Object = changed(a.Object, &outcome)
 	for i := range outcome.Rules {
@@ -109,8 +115,8 @@ func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, t
 	for _, r := range set.Alterations(ctx, outcome.Subject, finder(a.Object)) {
 		one := ruleResult(&r.RuleResult)
 		for _, by := range r.Selections {
-			for _, target := range targets {
-				if selects(by, target) {
+			for _, target := range targets.objects {
+				if targets.selects(by, target) {
 					one.Altered = append(one.Altered, altered(target, r.Alter(ctx, by, target.Content())))
 				}
 			}
@@ -120,13 +126,10 @@ func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, t
 }
 
 // selects reports whether a selection matches an object.
-func selects(by policy.Selection, o workload.Object) bool {
+func (e existing) selects(by policy.Selection, o workload.Object) bool {
 	if o.APIVersion() != by.APIVersion || o.Kind() != by.Kind ||
 		by.Namespace != "" && !wildcard.Match(by.Namespace, o.Namespace()) || by.Name != "" && !wildcard.Match(by.Name, o.Name()) {
 		return false
-	}
-	if by.Labels == nil {
-		return true
 	}
 	labels := map[string]string{}
 	meta, _ := o.Content()["metadata"].(map[string]any)
@@ -134,7 +137,20 @@ func selects(by policy.Selection, o workload.Object) bool {
 	for key, value := range written {
 		labels[key], _ = value.(string)
 	}
-	return by.Labels.Matches(labels)
+	if by.Labels != nil && !by.Labels.Matches(labels) {
+		return false
+	}
+	switch {
+	case by.Namespaces == nil:
+		return true
+	case o.Kind() == "Namespace" && o.Group() == "":
+		return by.Namespaces.Matches(labels)
+	}
+	if o.Namespace() == "" {
+		return true
+	}
+	within := e.labels(o.Namespace())
+	return within != nil && by.Namespaces.Matches(within)
 }
 
 // altered is the result for a target.

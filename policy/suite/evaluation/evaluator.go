@@ -309,7 +309,7 @@ func (e *Evaluator) EvaluateAll(ctx context.Context, objects []workload.Object, 
 		}
 		for n, outcome := range with.gate.DecideAll(ctx, batch, nil) {
 			i := batches[with][n]
-			answers[i].fill(ctx, with.set, outcome, e.config.Targets)
+			answers[i].fill(ctx, with.set, outcome, existing{e.config.Targets, e.labels})
 		}
 	}
 	return answers
@@ -362,16 +362,23 @@ func (e *Evaluator) describeNamespace(s *policy.Subject) {
 	if s.Namespace == "" {
 		return
 	}
-	labels, ok := e.config.Values.NamespaceLabels(s.Namespace)
+	if labels := e.labels(s.Namespace); labels != nil {
+		s.NamespaceKnown, s.NamespaceLabels = true, labels
+	}
+}
+
+// labels returns the labels of a namespace; nil if they are unknown.
+func (e *Evaluator) labels(namespace string) map[string]string {
+	labels, ok := e.config.Values.NamespaceLabels(namespace)
 	if !ok && e.config.Labels != nil {
-		labels, ok = e.config.Labels(s.Namespace)
+		labels, ok = e.config.Labels(namespace)
 	}
 	if !ok {
-		return
+		return nil
 	}
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels["kubernetes.io/metadata.name"] = s.Namespace // as the API server sets it
-	s.NamespaceKnown, s.NamespaceLabels = true, labels
+	labels["kubernetes.io/metadata.name"] = namespace // as the API server sets it
+	return labels
 }

@@ -66,6 +66,66 @@ func TestExisting(t *testing.T) {
 	}
 }
 
+// TestTargetsOfNamespaces: a namespaceSelector selects by the labels of the targets' namespaces.
+func TestTargetsOfNamespaces(t *testing.T) {
+	p := compile(t, existing(targets+", namespaceSelector: {matchLabels: {team: a}}"))
+	by := alter(t, p, subject(t, trigger))[0].Selections[0]
+	if by.Namespaces == nil || !by.Namespaces.Matches(map[string]string{"team": "a"}) || by.Namespaces.Matches(map[string]string{"team": "b"}) || by.Labels != nil {
+		t.Errorf("%+v", by)
+	}
+}
+
+// TestTargetsOfAnExpression: an object, or those in items, of the kinds that are named besides.
+func TestTargetsOfAnExpression(t *testing.T) {
+	const (
+		one   = "{'apiVersion': dyn('v1'), 'kind': dyn('Secret'), 'metadata': dyn({'name': object.metadata.name, 'namespace': dyn('shop')})}"
+		web   = "{'apiVersion': dyn('apps/v1'), 'kind': dyn('Deployment'), 'metadata': dyn({'name': 'web', 'namespace': 'bank'})}"
+		space = "{'apiVersion': dyn('v1'), 'kind': dyn('Namespace'), 'metadata': dyn({'name': 'shop'})}"
+	)
+	items := func(objects ...string) string { return "{'items': dyn([" + strings.Join(objects, ", ") + "])}" }
+	for _, c := range []struct{ reason, expression, more, want string }{
+		{"an object", one, "", "v1 Secret shop/settings"},
+		{"a list", items(one, web, space), "", "v1 Secret shop/settings, apps/v1 Deployment bank/web, v1 Namespace /shop"},
+		{"an empty list", items(), "", ""},
+		{"of named kinds", items(one, web, space), ", " + targets, "apps/v1 Deployment bank/web"},
+		{"of named kinds and names", items(one, web), ", " + strings.Replace(targets, "[deployments]", "[deployments], resourceNames: [api]", 1), ""},
+		{"with selectors", one, ", objectSelector: {matchLabels: {a: b}}, namespaceSelector: {matchLabels: {c: d}}", "v1 Secret shop/settings by labels by namespaces"},
+		{"what is no object", "{'items': dyn([{'kind': 'Secret'}])}", "", "error"},
+		{"which cannot be evaluated", "{'a': dyn(object).none}", "", "error"},
+	} {
+		text := existing("expression: \"" + c.expression + "\"" + c.more)
+		result := alter(t, compile(t, text), subject(t, trigger))[0]
+		var got []string
+		for i, s := range result.Selections {
+			name := s.APIVersion + " " + s.Kind + " " + s.Namespace + "/" + s.Name
+			if s.Labels != nil {
+				name += " by labels"
+			}
+			if s.Namespaces != nil {
+				name += " by namespaces"
+			}
+			got = append(got, name)
+			if s.Position != i {
+				t.Errorf("%s: position %d", c.reason, s.Position)
+			}
+		}
+		if (result.Ruling.Result == policy.Indeterminate) != (c.want == "error") || c.want != "error" && strings.Join(got, ", ") != c.want {
+			t.Errorf("%s: %+v, %v, want %s", c.reason, result.Ruling, got, c.want)
+		}
+	}
+	namespaced := strings.Replace(existing("expression: \""+items(one, web, space)+"\""), "kind: MutatingPolicy\nmetadata: {name: test}", "kind: NamespacedMutatingPolicy\nmetadata: {name: test, namespace: shop}", 1)
+	if s := alter(t, compile(t, namespaced), subject(t, trigger))[0].Selections; len(s) != 1 || s[0].Namespace != "shop" {
+		t.Errorf("a policy of a namespace chooses %+v", s)
+	}
+	many := existing("expression: \"{'items': dyn([" + strings.Repeat("1, ", 1001) + "1])}\"")
+	if result := alter(t, compile(t, many), subject(t, trigger))[0]; result.Ruling.Result != policy.Indeterminate || !strings.Contains(result.Ruling.Reasons[0].Message, "more than 1000 objects") {
+		t.Errorf("too many: %+v", result.Ruling)
+	}
+	if !compile(t, existing("expression: \"{'a': dyn(request.userInfo.username)}\"")).Alterations[0].NeedsRequester() {
+		t.Error("an expression that chooses targets reads the requester")
+	}
+}
+
 // TestAlter has expressions see the target, and the request of the trigger.
 func TestAlter(t *testing.T) {
 	more := "  targetMatchConditions: [{name: web, expression: \"object.metadata.name == 'web'\"}]\n"

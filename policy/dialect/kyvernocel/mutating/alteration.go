@@ -23,6 +23,7 @@ import (
 type alteration struct {
 	*rule
 	selections []policy.Selection
+	choice     *choice // nil: the selections are those of every trigger
 	conditions kyvernocel.Conditions
 	// self: the changed objects are also the triggers.
 	self, requester bool
@@ -43,19 +44,37 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
 		path, chosen = "spec.targetMatchConstraints", &doc.MatchResources
-		if doc.Expression != "" {
-			errs = append(errs, kyvernocel.Unsupported(path+".expression", "a choice of objects by an expression"))
-		}
 	}
 	var err error
 	a.selections, err = b.selections(chosen, path)
 	errs = append(errs, err)
+	if doc := b.spec.TargetMatchConstraints; doc != nil && doc.Expression != "" {
+		a.choice = &choice{among: a.selections, isAny: len(doc.ResourceRules) == 0, namespace: b.out.Namespace}
+		a.choice.program, err = compileChoice(r.program.scope, doc.Expression, path+".expression")
+		errs = append(errs, err)
+	}
 	a.conditions, err = kyvernocel.CompileConditions(r.program.scope, b.spec.TargetMatchConditions, "spec.targetMatchConditions")
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions)...)
+	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions, a.chosen())...)
 	return a, nil
+}
+
+// chosen returns the expression that chooses targets, if there is one.
+func (a *alteration) chosen() []*cel.Program {
+	if a == nil || a.choice == nil {
+		return nil
+	}
+	return []*cel.Program{a.choice.program}
+}
+
+// kinds are the kinds of targets that are known; none where an expression chooses any object.
+func (a *alteration) kinds() []policy.Selection {
+	if a.choice != nil && a.choice.isAny {
+		return nil
+	}
+	return a.selections
 }
 
 // derivable refuses triggers from which the change could not be derived again: deleted objects,
@@ -82,8 +101,9 @@ func derivable(doc *admission.MatchResources) error {
 // selections reads the selected objects, each kind and name of its own.
 func (b *builder) selections(doc *admission.MatchResources, path string) ([]policy.Selection, error) {
 	var errs []error
-	if selector := doc.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
-		errs = append(errs, kyvernocel.Unsupported(path+".namespaceSelector", "a choice of objects by labels of their namespaces"))
+	within, err := requirement.Selector(doc.NamespaceSelector)
+	if err != nil {
+		errs = append(errs, field.Below(path+".namespaceSelector", err))
 	}
 	if len(doc.ExcludeResourceRules) > 0 {
 		errs = append(errs, kyvernocel.Unsupported(path+".excludeResourceRules", "a choice of objects by exclusions"))
@@ -92,6 +112,19 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 	if err != nil {
 		errs = append(errs, field.Below(path+".objectSelector", err))
 	}
+	confine := func(s *policy.Selection) {
+		if doc.ObjectSelector != nil && by != nil && !by.Empty() {
+			s.Labels, s.Query = labelled{by}, by.String()
+		}
+		if doc.NamespaceSelector != nil && within != nil && !within.Empty() {
+			s.Namespaces = labelled{within}
+		}
+	}
+	if constraints := b.spec.TargetMatchConstraints; constraints != nil && constraints.Expression != "" && len(doc.ResourceRules) == 0 {
+		all := policy.Selection{}
+		confine(&all)
+		return []policy.Selection{all}, errors.Join(errs...)
+	}
 	var list []policy.Selection
 	var absent []policy.Unserved
 	for i := range doc.ResourceRules {
@@ -99,9 +132,7 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 		errs, absent = append(errs, err), append(absent, unserved...)
 		for _, kind := range kinds {
 			kind.Namespace, kind.Position = b.out.Namespace, len(list)
-			if doc.ObjectSelector != nil && by != nil && !by.Empty() {
-				kind.Labels, kind.Query = labelled{by}, by.String()
-			}
+			confine(&kind)
 			list = append(list, kind)
 		}
 	}
@@ -180,11 +211,21 @@ func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Sel
 	if s.Subresource != "" {
 		return policy.Selected{}
 	}
-	if _, no := a.ask(ctx, s); no != nil {
+	activation, no := a.ask(ctx, s)
+	if no != nil {
 		return policy.Selected{Result: no.Result, Reasons: no.Reasons}
 	}
+	selections := a.selections
+	if a.choice != nil {
+		var err error
+		selections, err = a.choice.choose(ctx, activation)
+		if err != nil {
+			no := undecided(err, "spec.targetMatchConstraints.expression")
+			return policy.Selected{Result: no.Result, Reasons: no.Reasons}
+		}
+	}
 	return policy.Selected{
-		Result: policy.Pass, Selections: a.selections,
+		Result: policy.Pass, Selections: selections,
 		Alter: func(ctx context.Context, by policy.Selection, object map[string]any) policy.Mutated {
 			return a.alter(ctx, s, by, object)
 		},

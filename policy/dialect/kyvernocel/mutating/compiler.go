@@ -116,7 +116,7 @@ func (b *builder) checkFields(r *rule, alters *alteration) error {
 	}
 	if alters != nil && !alters.self {
 		changed = nil
-		for _, s := range alters.selections {
+		for _, s := range alters.kinds() {
 			group, version, found := strings.Cut(s.APIVersion, "/")
 			if !found {
 				group, version = "", s.APIVersion
@@ -128,7 +128,7 @@ func (b *builder) checkFields(r *rule, alters *alteration) error {
 	check := kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}
 	return errors.Join(
 		check.Note(b.out, slices.Concat(triggers, changed), r.program.scope.Variables()...),
-		check.Note(b.out, triggers, r.program.conditions...),
+		check.Note(b.out, triggers, slices.Concat(r.program.conditions, alters.chosen())...),
 		check.Note(b.out, changed, programs...),
 	)
 }

@@ -18,7 +18,8 @@
 // Objects are never modified: changed parts are copied, the rest is shared.
 //
 // With evaluation.mutateExisting a policy is a policy.Alteration too: it changes the objects that
-// targetMatchConstraints name whenever the policy matches a new trigger. Without
+// targetMatchConstraints name, by kinds, names, labels and namespaces or by an expression, whenever the
+// policy matches a new trigger. Without
 // targetMatchConstraints it changes the objects that it matches itself, and also when the policy
 // is added. Expressions then read the changed object and the trigger's request.
 package mutating

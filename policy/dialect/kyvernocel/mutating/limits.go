@@ -9,4 +9,6 @@ const (
 	valueCost  = 8
 	// maxDepth bounds objects and lists in one another.
 	maxDepth = 200
+	// maxChosen bounds the targets that an expression chooses: each is read apart.
+	maxChosen = 1000
 )
