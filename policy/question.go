@@ -44,18 +44,13 @@ type Answer struct {
 	Instead []string
 }
 
-// Unsettled returns the gaps that may hide a later statement than the found ones. Statements
-// without a trusted time have no order.
-func (a Answer) Unsettled() []error {
-	dated := slices.DeleteFunc(slices.Clone(a.Facts), func(f verify.Fact) bool { return f.SignedAt.IsZero() })
-	return Unread(a.Gaps, dated)
-}
-
-// Unread returns the gaps of repositories in which the facts were found: statements that their
-// registries refused or failed to return, or that are beyond a bound. Of another repository only a
+// Unsettled returns the gaps that may hide a later statement than the found ones, of which those
+// without a trusted time have no order: statements that the registries in which they were found
+// refused or failed to return, or that are beyond a bound. Of another repository only a
 // refusal counts: the author of a workload causes it by the choice of pull secrets.
-func Unread(gaps []error, facts []verify.Fact) (unread []error) {
-	for _, gap := range gaps {
+func (a Answer) Unsettled() (unread []error) {
+	facts := slices.DeleteFunc(slices.Clone(a.Facts), func(f verify.Fact) bool { return f.SignedAt.IsZero() })
+	for _, gap := range a.Gaps {
 		of, ok := errors.AsType[attest.Gap](gap)
 		kind, isHere := image.KindOf(gap), func(f verify.Fact) bool { return f.Origin.Repository == of.Repository }
 		isChosen := kind == image.Refused || image.ByCredential(gap)

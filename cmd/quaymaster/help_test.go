@@ -69,7 +69,8 @@ func TestVersion(t *testing.T) {
 	if code != 0 || !strings.Contains(text, `"follows": [`) || !strings.Contains(text, `"platform": "`) {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, _, errs = quaymaster(t, "version", "-o", "jsno"); code != command.ExitUsage || !strings.Contains(errs, "did you mean json?") {
+	code, _, errs = quaymaster(t, "version", "-o", "jsno")
+	if code != command.ExitUsage || !strings.Contains(errs, "did you mean json?") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

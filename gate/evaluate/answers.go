@@ -61,6 +61,7 @@ func questionsOf(checks []*policy.Check) []policy.Question {
 // use.
 type answers struct {
 	mu    sync.Mutex
+	first image.Repository // where evidence is searched first
 	known map[claimQuery]policy.Answer
 	old   []claimQuery             // answered from old cache entries
 	stale map[claimQuery]time.Time // answered from stale entries, and when those were verified

@@ -55,7 +55,7 @@ func (e *Evaluator) Evaluate(ref Reference) *Evaluation {
 		all := repositories(ref, evidence)
 		out.primary, out.fallbacks = all[0], all[1:]
 	}
-	out.statements, out.result.primary = out.primary.name.String(), out.primary.name
+	out.statements, out.answers.first = out.primary.name.String(), out.primary.name
 	return out
 }
 

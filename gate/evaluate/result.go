@@ -33,7 +33,6 @@ type Result struct {
 	own      []policy.Decision // of the checks, by the named digest
 	children content.Index     // of the named digest, where a policy selects platforms
 	parent   content.Index     // the index that lists the named digest
-	primary  image.Repository  // where evidence is searched first
 	byParent []policy.Decision // of the checks, by parent; none where it was not asked or does not count
 	isAtTag  bool              // the tag of a reference with a digest resolves to that digest
 }
@@ -72,14 +71,11 @@ func (r *Result) joined(i int) policy.Decision {
 	case policy.PlatformAny:
 		return r.platforms().Any(r.own[i])
 	}
-	if r.passesByIndex(i) {
-		return onIndex(r.byParent[i], r.parent.Pinned)
+	byIndex := r.byIndex(i)
+	if byIndex.Result == policy.Pass {
+		return onIndex(byIndex, r.parent.Pinned)
 	}
-	var byParent policy.Decision
-	if i < len(r.byParent) {
-		byParent = r.byParent[i]
-	}
-	return decide.BesideIndex(r.own[i], byParent, r.parent.Err)
+	return decide.BesideIndex(r.own[i], byIndex, r.parent.Err)
 }
 
 // platforms are the children of the named digest.
@@ -96,15 +92,12 @@ func onIndex(decision policy.Decision, listing image.Pinned) policy.Decision {
 	return decision
 }
 
-// passesByIndex reports whether a check is met by the index that lists the named digest, and not
-// by the digest itself.
-func (r *Result) passesByIndex(i int) bool {
-	return r.own[i].Result != policy.Pass && i < len(r.byParent) && r.byParent[i].Result == policy.Pass
-}
-
-// mayPassByIndex reports whether what could not be read decides whether the index meets a check.
-func (r *Result) mayPassByIndex(i int) bool {
-	return r.own[i].Result == policy.Fail && i < len(r.byParent) && r.byParent[i].Check != nil && r.byParent[i].Result == policy.Indeterminate
+// byIndex is the decision by the index, where it was asked since the named digest meets no check itself.
+func (r *Result) byIndex(i int) (decision policy.Decision) {
+	if r.own[i].Result != policy.Pass && i < len(r.byParent) {
+		decision = r.byParent[i]
+	}
+	return decision
 }
 
 // lacksClaims reports whether a check that requires verification does not pass so far.
@@ -136,7 +129,7 @@ func (r *Result) Given(i int) policy.Given {
 	if r.Err != nil {
 		return Unasked(r.checks[i], r.Err)
 	}
-	if r.passesByIndex(i) || r.mayPassByIndex(i) {
+	if by := r.byIndex(i).Result; by == policy.Pass || by == policy.Indeterminate {
 		return r.nearest(r.checks[i])
 	}
 	return r.given(r.checks[i], r.answers.about(r.Pinned.Digest()))
@@ -144,7 +137,7 @@ func (r *Result) Given(i int) policy.Given {
 
 // nearest is a judge's input about the index and the digest that it lists.
 func (r *Result) nearest(check *policy.Check) policy.Given {
-	return r.given(check, decide.Nearest(r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.primary))
+	return r.given(check, decide.Nearest(r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.answers.first))
 }
 
 // given is a judge's input about the image by the answers about a digest.
@@ -155,7 +148,7 @@ func (r *Result) given(check *policy.Check, answers policy.Answers) policy.Given
 // Judged completes a judge's decision on the check at a position: it names the index that was
 // verified in place of the named digest.
 func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
-	if decision.Result == policy.Pass && r.Err == nil && r.passesByIndex(i) {
+	if decision.Result == policy.Pass && r.Err == nil && r.byIndex(i).Result == policy.Pass {
 		return onIndex(decision, r.parent.Pinned)
 	}
 	return decide.OfIndex(decision, r.Pinned.Descriptor())

@@ -61,26 +61,20 @@ func (r *Result) decideByParent(ctx context.Context) {
 	r.byParent = make([]policy.Decision, len(r.checks))
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
-			above := r.decideBy(ctx, check, r.parent.Pinned)
-			if above.Result == policy.Indeterminate {
-				r.byParent[i] = above
-				continue
-			}
-			switch nearest := r.decideByNearest(ctx, check); {
-			case nearest.Result == policy.Pass:
-				r.byParent[i] = above
-			case nearest.Result == policy.Indeterminate && above.Result == policy.Pass:
-				r.byParent[i] = nearest
+			r.byParent[i] = r.decideBy(ctx, check, r.parent.Pinned)
+			if r.byParent[i].Result == policy.Pass {
+				if nearest := r.decideByNearest(ctx, check); nearest.Result != policy.Pass {
+					r.byParent[i] = nearest
+				}
 			}
 		}
 	}
 }
 
-// decideByNearest decides by the statements about the platform itself, where there are any, and else
-// by those about its index.
+// decideByNearest decides by the platform's own statements, where there are any, else by its index's.
 func (r *Result) decideByNearest(ctx context.Context, check *policy.Check) policy.Decision {
 	if check.Judge == nil {
-		return decide.ByNearest(check, r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.primary)
+		return decide.ByNearest(check, r.answers.about(r.Pinned.Digest()), r.answers.about(r.parent.Pinned.Digest()), r.Pinned.Repository(), r.answers.first)
 	}
 	return Judge(ctx, check.Judge, []policy.Given{r.nearest(check)}).Decisions[0]
 }

@@ -2,6 +2,7 @@ package redirect
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -78,7 +79,7 @@ func (a Attempt) Words() string {
 	case Missing:
 		return "does not have the digest"
 	case Differs:
-		return "has another digest behind the tag (" + a.Tag.String() + ") and does not have this one"
+		return fmt.Sprintf("has another digest behind the tag (%s) and does not have this one", a.Tag)
 	case Resting:
 		return "did not answer recently and was not queried" + a.because()
 	case Failed:

@@ -27,11 +27,7 @@ func baseOptions() []celgo.EnvOption {
 		celgo.ParserRecursionLimit(maxNesting),
 		celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.OptionalTypes(),
-		celgo.ASTValidators(
-			celgo.ValidateDurationLiterals(),
-			celgo.ValidateTimestampLiterals(),
-			cost.PatternLiterals(),
-		),
+		celgo.ASTValidators(celgo.ValidateDurationLiterals(), celgo.ValidateTimestampLiterals(), cost.PatternLiterals()),
 		ext.Bindings(),
 		ext.Encoders(),
 		ext.Lists(),

@@ -77,17 +77,13 @@ func expand(text string) ([]string, bool) {
 }
 
 // spellings are the equivalent texts of a reference, on which an expression of
-// matchImageReferences is evaluated. The author of a reference must not evade verification by its
-// spelling, or by an unusual name of its registry. Under the usual name the unusual ones are not tried:
-// an expression that excludes a registry would select its images.
+// matchImageReferences is evaluated: its author must not evade verification by the spelling, or by an
+// unusual name of the registry. Unusual ones of a usual name would select what an expression excludes.
 func spellings(ref image.Ref) []string {
-	list := []string{ref.Written()}
-	for _, repository := range []image.Repository{ref.Repository(), ref.Repository().UsualName()} {
-		name := repository.String()
-		list = append(list, name+strings.TrimPrefix(ref.String(), ref.Repository().String()))
-		if tag := ref.Tag(); tag != "" {
-			list = append(list, name+":"+tag)
-		}
+	name, usual := ref.Repository().String(), ref.Repository().UsualName().String()
+	list := []string{ref.Written(), ref.String(), usual + strings.TrimPrefix(ref.String(), name)}
+	if tag := ref.Tag(); tag != "" {
+		list = append(list, name+":"+tag, usual+":"+tag)
 	}
 	if short, ok := strings.CutPrefix(ref.String(), "docker.io/"); ok {
 		list = append(list, short, "index.docker.io/"+short)
