@@ -61,7 +61,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {kinds: [Pod]}", nil, "checks", "the kind"},
 		{"resources: {kinds: [Deployment]}", nil, "skips", "another kind"},
 		{"resources: {kinds: [v1/Pod]}", nil, "checks", "with the version"},
-		{"resources: {kinds: ['v2*/Pod']}", nil, "skips", "another version"},
+		{"resources: {kinds: ['*/v2*/Pod']}", nil, "skips", "another version"},
 		{"resources: {kinds: ['*/Pod']}", nil, "checks", "any version"},
 		{"resources: {kinds: [example.com/v1/Pod]}", nil, "skips", "another group"},
 		{"resources: {kinds: ['*/*/P?d']}", nil, "checks", "wildcards"},

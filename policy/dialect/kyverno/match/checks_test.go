@@ -27,7 +27,7 @@ func TestKinds(t *testing.T) {
 		want         bool
 	}{
 		{"a version and a subresource", "v1/Pod/exec", is("", "v1", "Pod", "exec"), true},
-		{"another version", "v2*/Pod/exec", is("", "v1", "Pod", "exec"), false},
+		{"another version", "*/v2*/Pod/exec", is("", "v1", "Pod", "exec"), false},
 		{"all four parts", "apps/v1/Deployment/scale", is("apps", "v1", "Deployment", "scale"), true},
 		{"all four parts mean the subresource alone", "apps/v1/Deployment/scale", is("apps", "v1", "Deployment", ""), false},
 		{"all four parts, of any group", "*/v1/Pod/exec", is("", "v1", "Pod", "exec"), true},
@@ -69,6 +69,8 @@ func TestKinds(t *testing.T) {
 		{"the second version of a kind", "autoscaling/v2/HorizontalPodAutoscaler", is("autoscaling", "v2", "HorizontalPodAutoscaler", ""), true},
 		{"another version of a custom kind", "example.com/v2/Pod", is("example.com", "v2", "Pod", ""), true},
 		{"a pattern for versions", "apps/v1*/Deployment", is("apps", "v1beta1", "Deployment", ""), true},
+		{"a pattern for versions, of any group", "*/v*/Pod", is("", "v1", "Pod", ""), true},
+		{"any version", "*/Pod", is("", "v1", "Pod", ""), true},
 		{"every kind of a version, of which no subresource is one", "v1/*", is("", "v1", "Pod", "status"), false},
 		{"every kind of a version itself", "v1/*", is("", "v1", "Pod", ""), true},
 		{"containers that are added later are of the pod", "Pod", is("", "v1", "Pod", "ephemeralcontainers"), true},
@@ -82,7 +84,7 @@ func TestKinds(t *testing.T) {
 		{"the body of a service's proxy", "Pod/proxy", is("", "v1", "ServiceProxyOptions", "proxy"), false},
 		{"the body of a pod's proxy, and the kind names services", "Service/proxy", is("", "v1", "PodProxyOptions", "proxy"), false},
 		{"the body of exec, and the kind names another group", "example.com/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
-		{"the body of exec, and the kind names another version", "v2*/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
+		{"the body of exec, and the kind names another version", "*/v2*/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
 		{"the body of exec, and the kind names pods", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
 	} {
 		if got, err := compile(t, kinds(c.kind)).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
@@ -90,6 +92,7 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{
+		"v*/Pod", "v1*/Pod", "v?/Deployment", "v*/Pod/exec", "v1beta*/Widget", // versions that are kinds or groups in Kyverno
 		"Pod/", "/v1/Pod", "a/v1/Pod/b/c", "apps/Deployment/scale", // parts too few or too many
 		"a/b/Pod", "a/1/Pod", "a/v/Pod", "a/v!/Pod", "a/!/Pod", "a/vx/Pod", "a/v1Beta1/Pod", // no versions
 		"pods", "deployment", "Ingresses", "networkpolicies", "configmap", "v1/service", "Pod.status/exec", "Widget.example.com", "{{kind}}", // no kinds
@@ -196,7 +199,7 @@ func TestOfPods(t *testing.T) {
 		{kinds("Pod"), "{}", true},
 		{kinds("v1/Pod"), "{}", true},
 		{kinds("*/v1/Pod"), "{}", true},
-		{kinds("v2*/Pod"), "{}", false},
+		{kinds("*/v2*/Pod"), "{}", false},
 		{kinds("example.com/v1/Pod"), "{}", false},
 		{"any: [{resources: {kinds: [Pod, Service]}}]", "{}", false},
 		{"any: [{resources: {namespaces: [a]}}]", "{}", false},

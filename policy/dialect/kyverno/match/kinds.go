@@ -40,6 +40,9 @@ func parseKind(text, path string) (kindSelector, error) {
 	if !ok {
 		return s, field.Fail(path, wantKind, text)
 	}
+	if version := parts[0]; version != "*" && version == s.version && wildcard.Contains(version) {
+		return s, field.Fail(path, "%q is no version in Kyverno, which takes it for a kind or a group that matches nothing: write v1/%s, or GROUP/%s/%s", version, s.kind, version, s.kind)
+	}
 	if kind, sub, dotted := strings.Cut(s.kind, "."); dotted && s.subresource == "" {
 		s.kind, s.subresource = kind, sub // the old form, Pod.status
 	}

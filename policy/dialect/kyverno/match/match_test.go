@@ -52,7 +52,7 @@ func TestMatches(t *testing.T) {
 	resources := func(more string) string { return "any: [{resources: {kinds: [Pod], " + more + "}}]" }
 	for _, c := range []struct{ yes, no, reason string }{
 		{"any: [{resources: {kinds: [Pod]}}]", "any: [{resources: {kinds: [Service]}}]", "the kind"},
-		{"any: [{resources: {kinds: [v1/Pod]}}]", "any: [{resources: {kinds: ['v2*/Pod']}}]", "the version"},
+		{"any: [{resources: {kinds: [v1/Pod]}}]", "any: [{resources: {kinds: ['*/v2*/Pod']}}]", "the version"},
 		{"any: [{resources: {kinds: ['*/*/Pod']}}]", "any: [{resources: {kinds: [example.com/*/Pod]}}]", "the group"},
 		{"any: [{resources: {kinds: ['P?d']}}]", "any: [{resources: {kinds: ['Q*']}}]", "a pattern"},
 		{resources("names: [web]"), resources("names: [api]"), "the name"},
