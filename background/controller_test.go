@@ -1050,7 +1050,7 @@ func TestTriggersBeforeAnAddedRule(t *testing.T) {
 func TestVersionsOfATrigger(t *testing.T) {
 	in(t, func(b *bench) {
 		b.server.kinds = append(b.server.kinds, background.Kind{Version: "v2", Kind: "Namespace", Resource: "namespaces"})
-		other := strings.NewReplacer("name: deny", "name: other", "kinds: [Namespace]", "kinds: [\"v2*/Namespace\"]", "default-deny", "other").Replace(denyRule)
+		other := strings.NewReplacer("name: deny", "name: other", "kinds: [Namespace]", "kinds: [\"*/v2*/Namespace\"]", "default-deny", "other").Replace(denyRule)
 		b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "kinds: [Namespace]", "kinds: [v1/Namespace]"), generate.Settings{}), b.compile("other", other, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")

@@ -353,7 +353,9 @@ func readObjects(path string) ([]workload.Object, error) {
 	if err := limit.CheckRegular(path); err != nil {
 		return nil, err
 	}
-	return engine.ReadDocuments([]string{path})
+	objects, err := engine.ReadDocuments([]string{path})
+	objects, wrong := engine.CheckDefinitions(objects, constraint.Known())
+	return objects, errors.Join(err, wrong)
 }
 
 func readDocuments(path string) ([]workload.Object, error) {

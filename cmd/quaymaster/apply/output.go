@@ -227,9 +227,9 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 		return
 	}
 	title := strings.Trim(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
-	b.WriteString(escaped(strings.ReplaceAll(title, "//", "/")))
+	b.WriteString(report.Clean(strings.ReplaceAll(title, "//", "/")))
 	if o.Source != "" {
-		fmt.Fprintf(b, " (%s)", escaped(o.Source))
+		fmt.Fprintf(b, " (%s)", report.Clean(o.Source))
 	}
 	switch o.Result {
 	case gate.Deny:
@@ -244,7 +244,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	}
 	if !o.explained() {
 		for _, reason := range o.Reasons {
-			fmt.Fprintf(b, "  %s\n", escaped(reason))
+			fmt.Fprintf(b, "  %s\n", escaped(indented(reason)))
 		}
 	}
 	b.WriteByte('\n')
@@ -280,18 +280,23 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 		notes = append(notes, "audit")
 	}
 	if r.Exception != "" {
-		notes = append(notes, "exception "+r.Exception)
+		notes = append(notes, "exception "+report.Clean(r.Exception))
 	}
 	if len(r.Generates) > 0 {
-		notes = append(notes, "would create "+strings.Join(r.Generates, ", "))
+		notes = append(notes, "would create "+report.Clean(strings.Join(r.Generates, ", ")))
 	}
 	if len(notes) > 0 {
 		line += " (" + strings.Join(notes, "; ") + ")"
 	}
 	if r.Message != "" && (r.Result != evaluation.Pass || f.detailed) && r.Exception == "" {
-		line += ": " + strings.ReplaceAll(strings.TrimSpace(r.Message), "\n", "\n        ")
+		line += ": " + indented(r.Message)
 	}
 	return "  " + word + " " + escaped(line) + "\n"
+}
+
+// indented keeps the lines of a foreign text apart from the report's own.
+func indented(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n        ")
 }
 
 // escaped makes foreign text safe for a terminal.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // read are the documents of a run.
@@ -98,6 +100,9 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	}
 	for _, name := range f.resources {
 		objects, err := manifest.Read(name, t.In)
+		if err == nil {
+			_, err = engine.CheckDefinitions(objects, from.kinds)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}
@@ -111,12 +116,33 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
 	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
+	if err := from.contradiction(); err != nil {
+		return nil, err
+	}
 	for _, object := range from.objects {
 		if err := from.known.Add(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", object.Source(), err)
 		}
 	}
 	return from, nil
+}
+
+// contradiction refuses evaluated objects that replace those next to the policies, which look them up:
+// the author of the objects does not choose what the policies allow.
+func (r *read) contradiction() error {
+	of := func(o workload.Object) string {
+		return strings.Join([]string{o.Group(), o.Kind(), o.Namespace(), o.Name()}, "/")
+	}
+	own := map[string]workload.Object{}
+	for _, object := range evaluation.InNamespace(slices.Concat(r.beside, r.globals), "default", r.kinds) {
+		own[of(object)] = stored.Object(object)
+	}
+	for _, object := range r.objects {
+		if next, is := own[of(object)]; is && !reflect.DeepEqual(next.Content(), object.Content()) {
+			return fmt.Errorf("%s: %s differs from the one in %s, which policies look up: leave one of them out", object.Source(), object, next.Source())
+		}
+	}
+	return nil
 }
 
 // document keeps one document of the policies' files.

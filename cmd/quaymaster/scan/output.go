@@ -129,8 +129,8 @@ func (s *scanned) text(w io.Writer) error {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NOW\tWORKLOAD\tOBJECTS\tPOLICY\tWHAT")
 		for _, h := range shown {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), report.Escape(placeOf(h)), h.Objects,
-				report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(textOf(h)))
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), inRow(placeOf(h)), h.Objects,
+				inRow(ruleOf(h.Policy, h.Rule)), inRow(textOf(h)))
 		}
 		_ = table.Flush() // the writer is a buffer
 		if len(shown) < len(held) {
@@ -142,7 +142,7 @@ func (s *scanned) text(w io.Writer) error {
 	if counts := s.found.Rules(); len(counts) > 0 {
 		fmt.Fprintln(table, "POLICY\tPASS\tFAIL\tWARN\tERROR\tSKIP\t")
 		for _, c := range counts {
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", report.Escape(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, ifAudited(c.Enforced))
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", inRow(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, ifAudited(c.Enforced))
 		}
 		fmt.Fprintln(table)
 	}
@@ -155,10 +155,10 @@ func (s *scanned) text(w io.Writer) error {
 // close writes the number of scanned objects, and the ones that were skipped.
 func (s *scanned) close(b *strings.Builder) {
 	for _, left := range s.left {
-		fmt.Fprintf(b, "skipped policy %s: %s\n", report.Escape(left.Policy.ID()), report.Escape(left.Why))
+		fmt.Fprintf(b, "skipped policy %s: %s\n", inRow(left.Policy.ID()), inRow(left.Why))
 	}
 	for _, refused := range s.summary.Refused {
-		fmt.Fprintf(b, "not listed: %s: %s\n", refused.Kind, report.Escape(refused.Err.Error()))
+		fmt.Fprintf(b, "not listed: %s: %s\n", refused.Kind, inRow(refused.Err.Error()))
 	}
 	if s.summary.Unreadable > 0 {
 		fmt.Fprintf(b, "not evaluated: %s that cannot be read\n", command.Count(s.summary.Unreadable, "object"))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -315,7 +316,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	if err != nil {
 		return nil, err
 	}
-	input := manifest.Flags{Files: f.files, Namespace: f.namespace}
+	input := manifest.Flags{Files: f.files, Namespace: f.namespace, Definitions: definitions}
 	requests, err := input.Requests(t, nil)
 	if err != nil {
 		return nil, err
@@ -326,14 +327,31 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	}
 	kinds := slices.Concat(engine.Definitions(objects), definitions, constraint.Known())
 	objects = evaluation.InNamespace(objects, f.namespace, kinds)
-	for _, object := range objects {
-		if object.Kind() == "Namespace" {
-			if err := from.Known.Add(object); err != nil {
-				return nil, fmt.Errorf("%s: %w", object.Source(), err)
-			}
-		}
+	if err := addNamespaces(from.Known, objects); err != nil {
+		return nil, err
 	}
 	return scan.NewFiles(objects, kinds), nil
+}
+
+// addNamespaces adds the namespaces among evaluated objects to the known ones, which they do not replace.
+func addNamespaces(known *engine.Resources, objects []workload.Object) error {
+	found := engine.NewResources()
+	namespaces := slices.DeleteFunc(slices.Clone(objects), func(o workload.Object) bool { return o.Kind() != "Namespace" || o.Group() != "" })
+	for _, object := range namespaces {
+		if err := found.Add(object); err != nil {
+			return fmt.Errorf("%s: %w", object.Source(), err)
+		}
+		labels, _ := found.Labels(object.Name())
+		if before, is := known.Labels(object.Name()); is && !maps.Equal(before, labels) {
+			return fmt.Errorf("%s: %s has other labels than in the files of --resource or the policies: leave one of them out", object.Source(), object)
+		}
+	}
+	for _, object := range namespaces {
+		if err := known.Add(object); err != nil {
+			return fmt.Errorf("%s: %w", object.Source(), err)
+		}
+	}
+	return nil
 }
 
 // client is the client of the cluster that the flags name.

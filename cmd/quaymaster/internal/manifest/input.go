@@ -55,6 +55,9 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		if errors.Is(err, workload.ErrNoKind) {
 			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
 		}
+		if err == nil {
+			_, err = engine.CheckDefinitions(objects, kinds)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("-f %s: %w", name, err)
 		}

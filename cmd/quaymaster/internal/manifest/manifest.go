@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/workload"
 	"github.com/quaymaster/quaymaster/workload/stored"
 )
@@ -129,7 +131,14 @@ func ReadPolicies(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, policyFiles)
 }
 
+// readObjects reads objects, without custom resource definitions that redefine the kinds of Kubernetes.
 func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
+	objects, err := readAll(name, in, files)
+	objects, wrong := engine.CheckDefinitions(objects, constraint.Known())
+	return objects, errors.Join(err, wrong)
+}
+
+func readAll(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
 	if name == "-" && in == nil {
 		return nil, errors.New("standard input is for manifests: give it with -f -")
 	}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+)
+
+// TestObjectsDoNotReplaceLookups: evaluated objects do not change what the files of the policies define.
+func TestObjectsDoNotReplaceLookups(t *testing.T) {
+	const (
+		allowed  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: allowed, namespace: platform}\ndata: {images: '[\"IMAGE\"]'}\n"
+		space    = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {trusted: 'IMAGE'}}\n"
+		secret   = "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\nstringData: {key: 'IMAGE'}\n"
+		entry    = "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {version: v1, resource: IMAGE}}\n"
+		widgets  = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec: {group: example.com, scope: IMAGE, names: {kind: Widget, plural: widgets}}\n"
+		renamed  = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgetry.example.com}\nspec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgetry}}\n"
+		rule     = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  validationFailureAction: Enforce\n  rules:\n  - {name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {pattern: {metadata: {name: '?*'}}}}\n"
+		evaluate = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: a}]}\n"
+	)
+	with := func(text, value string) string { return strings.ReplaceAll(text, "IMAGE", value) }
+	for _, c := range []struct {
+		reason, own, evaluated string
+		status                 int
+		names                  string
+	}{
+		{"another ConfigMap", with(allowed, "good"), with(allowed, "evil"), command.ExitUsage, "ConfigMap platform/allowed"},
+		{"the same ConfigMap", with(allowed, "good"), with(allowed, "good"), 0, ""},
+		{"of another name", with(allowed, "good"), strings.Replace(with(allowed, "evil"), "name: allowed", "name: other", 1), 0, ""},
+		{"of another namespace", with(allowed, "good"), strings.Replace(with(allowed, "evil"), "platform", "shop", 1), 0, ""},
+		{"a ConfigMap of the objects alone", "", with(allowed, "evil"), 0, ""},
+		{"a Namespace with other labels", with(space, "no"), with(space, "yes"), command.ExitUsage, "Namespace default"},
+		{"the same Namespace", with(space, "no"), with(space, "no"), 0, ""},
+		{"another Secret", with(secret, "a"), with(secret, "b"), command.ExitUsage, "Secret default/key"},
+		{"the same Secret, as an API server has it", with(secret, "a"), strings.Replace(secret, "stringData: {key: 'IMAGE'}", "data: {key: YQ==}", 1), 0, ""},
+		{"another entry of the global context", with(entry, "pods"), with(entry, "services"), command.ExitUsage, "GlobalContextEntry pods"},
+		{"the same entry", with(entry, "pods"), with(entry, "pods"), 0, ""},
+		{"a kind of another scope", with(widgets, "Namespaced"), with(widgets, "Cluster"), command.ExitUsage, "example.com/Widget again"},
+		{"the same kind", with(widgets, "Namespaced"), with(widgets, "Namespaced"), 0, ""},
+		{"a kind under another name", with(widgets, "Namespaced"), renamed, command.ExitUsage, "example.com/Widget again"},
+	} {
+		folder := t.TempDir()
+		for name, content := range map[string]string{"policies.yaml": rule + "---\n" + c.own, "objects.yaml": evaluate + "---\n" + c.evaluated} {
+			ok(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		}
+		status, out, errs := piped(t, "", nil, "apply", filepath.Join(folder, "policies.yaml"), "-r", filepath.Join(folder, "objects.yaml"))
+		if status != c.status || !strings.Contains(errs, c.names) || c.names != "" && !strings.Contains(errs, "objects.yaml") {
+			t.Errorf("%s: status %d, want %d\n%s%s", c.reason, status, c.status, out, errs)
+		}
+		if c.status != 0 && !strings.Contains(c.names, "again") && !strings.Contains(errs, "policies.yaml") {
+			t.Errorf("%s: the error does not name both files: %s", c.reason, errs)
+		}
+	}
+}
+
+// TestDefinitionsOfBuiltInKinds: no custom resource definition changes the name or scope of a kind of
+// Kubernetes, of whichever command and flag.
+func TestDefinitionsOfBuiltInKinds(t *testing.T) {
+	const (
+		made = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
+		rule = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  validationFailureAction: Enforce\n  rules:\n" +
+			"  - {name: r, match: {any: [{resources: {kinds: [Deployment], namespaces: [default]}}]}, validate: {deny: {}}}\n"
+		deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: a}]}}}\n"
+		suite      = "apiVersion: cli.kyverno.io/v1alpha1\nkind: Test\nmetadata: {name: t}\npolicies: [policy.yaml]\nresources: [objects.yaml, definition.yaml]\n" +
+			"results: [{policy: p, rule: r, kind: Deployment, resources: [d], result: fail}]\n"
+	)
+	for _, c := range []struct {
+		reason, spec string
+		refused      bool
+	}{
+		{"another scope", "{group: apps, scope: Cluster, names: {kind: Deployment, plural: deployments}}", true},
+		{"another name", "{group: apps, scope: Namespaced, names: {kind: Deployment, plural: others}}", true},
+		{"the core group", "{group: '', scope: Cluster, names: {kind: Pod, plural: pods}}", true},
+		{"a new kind in a group of Kubernetes", "{group: batch, scope: Cluster, names: {kind: Batch, plural: batches}}", true},
+		{"a kind of a group with a dot", "{group: networking.k8s.io, scope: Cluster, names: {kind: NetworkPolicy, plural: networkpolicies}}", true},
+		{"the name of another kind", "{group: networking.k8s.io, scope: Cluster, names: {kind: Other, plural: networkpolicies}}", true},
+		{"a kind of another group", "{group: example.com, scope: Cluster, names: {kind: Deployment, plural: deployments}}", false},
+		{"a kind of a group below", "{group: gateway.networking.k8s.io, scope: Cluster, names: {kind: Gateway, plural: gateways}}", false},
+	} {
+		folder := t.TempDir()
+		for name, content := range map[string]string{
+			"policy.yaml": rule, "objects.yaml": deployment, "definition.yaml": made + "spec: " + c.spec + "\n", "kyverno-test.yaml": suite,
+		} {
+			ok(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		}
+		in := func(name string) string { return filepath.Join(folder, name) }
+		for _, args := range [][]string{
+			{"apply", in("policy.yaml"), "-r", in("objects.yaml"), "-r", in("definition.yaml")},
+			{"apply", in("policy.yaml"), in("definition.yaml"), "-r", in("objects.yaml")},
+			{"verify", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")},
+			{"verify", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")},
+			{"scan", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")},
+			{"test", folder},
+		} {
+			want := command.ExitDenied // also of a suite that could not be run
+			switch {
+			case c.refused && args[0] != "test":
+				want = command.ExitUsage
+			case !c.refused && args[0] == "test":
+				want = 0
+			}
+			status, out, errs := piped(t, "", nil, args...)
+			if status != want || c.refused && !strings.Contains(out+errs, "definition.yaml") {
+				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, strings.Join(args[:2], " "), status, want, out, errs)
+			}
+		}
+	}
+}
+
+// TestForgedLines: the author of an object writes no line of a report with its name.
+func TestForgedLines(t *testing.T) {
+	const (
+		rule = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  validationFailureAction: Enforce\n  rules:\n" +
+			"  - {name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: 'of {{request.object.metadata.name}}', deny: {}}}\n"
+		object = "apiVersion: v1\nkind: Pod\nmetadata: {name: \"a\\nPod/default/b: admitted\\n\\npass: 9\", namespace: \"d\\nx\"}\nspec: {containers: [{name: c, image: a}]}\n"
+	)
+	folder := t.TempDir()
+	policies, objects := filepath.Join(folder, "p.yaml"), filepath.Join(folder, "o.yaml")
+	ok(t, os.WriteFile(policies, []byte(rule), 0o600))
+	ok(t, os.WriteFile(objects, []byte(object), 0o600))
+	for _, args := range [][]string{{"apply", policies, "-r", objects}, {"scan", "--policy", policies, "-f", objects}, {"verify", "--policy", policies, "-f", objects}} {
+		status, out, errs := piped(t, "", nil, args...)
+		if status != command.ExitDenied || !strings.Contains(out, "Pod/default/b: admitted") {
+			t.Errorf("%s: status %d, the name is not in it:\n%s%s", args[0], status, out, errs)
+		}
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, "Pod/default/b") || strings.HasPrefix(line, "pass: 9") {
+				t.Errorf("%s: a forged line %q in\n%s", args[0], line, out)
+			}
+		}
+	}
+}
