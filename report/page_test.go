@@ -38,7 +38,12 @@ func TestPagesKeepTheirWidth(t *testing.T) {
 		}
 		for name, write := range pages {
 			for line := range strings.Lines(written(t, write)) {
-				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
+				// Only a word that would fill most of a line itself, such as a digest, is beyond the width.
+				n, last := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), ""
+				if words := strings.Fields(line); len(words) > 0 {
+					last = words[len(words)-1]
+				}
+				if n > most && (len(last) < most/3 || n-len(last) > most) {
 					t.Errorf("%s at width %d: a line of %d columns: %s", name, width, n, line)
 				}
 			}

@@ -319,7 +319,7 @@ func TestMirrorOfABundle(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"proved and redirected", []string{"--bundle", with, f.signed.Name}, command.ExitAllowed, "becomes " + f.near.Registry.Host() + "/hub/shop/web:v1"},
+		{"proved and redirected", []string{"--bundle", with, f.signed.Name}, command.ExitAllowed, f.near.Registry.Host() + "/hub/shop/web:v1@"},
 		{"a copy that is not proved", []string{"--bundle", with, late}, command.ExitDenied, "denied"},
 		{"a bundle without a mapping", []string{"--bundle", without, f.signed.Name}, command.ExitUsage, "no mapping"},
 		{"a mapping beside it", []string{"--bundle", with, "--mirrors", mapping, f.signed.Name}, command.ExitUsage, "make another bundle"},

@@ -31,7 +31,7 @@ func TestConvert(t *testing.T) {
 		"a file":                   {args: []string{file, "--root", root}, out: string(golden)},
 		"standard input":           {args: []string{"-", "--root", root, "--from", "notation"}, in: string(policy), out: string(golden)},
 		"what cannot be carried":   {args: []string{"-"}, in: string(policy), code: command.ExitUsage, err: "trustPolicies[1].trustStores[0]: names the trust store ca:wabbit: give --root"},
-		"another format":           {args: []string{file, "--from", "cosign"}, code: command.ExitUsage, err: `no format is called "cosign": want one of connaisseur, notation`},
+		"another format":           {args: []string{file, "--from", "cosign"}, code: command.ExitUsage, err: `--from cosign: want connaisseur, notation`},
 		"nothing known":            {args: []string{"-"}, in: "hello: world", code: command.ExitUsage, err: "unknown policy format"},
 		"no file":                  {args: []string{"nothing.json"}, code: command.ExitUsage, err: "no such file"},
 		"no root":                  {args: []string{file, "--root", "nothing"}, code: command.ExitUsage, err: "--root"},

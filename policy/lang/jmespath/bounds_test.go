@@ -294,7 +294,7 @@ func TestReferencesAndHosts(t *testing.T) {
 	judge(t, nil, []judgement{
 		{"image_normalize('team/app')", "docker.io/team/app:latest", "", "a path is no host"},
 		{"image_normalize('my.app')", "docker.io/my.app:latest", "", "a dot alone makes no host"},
-		{"image_normalize('Reg/app')", nil, "can only contain the characters", "capitals, which are no host either"},
+		{"image_normalize('Reg/app')", nil, "repositories are in lower case", "capitals, which are no host either"},
 		{"image_normalize('localhost/app:1')", "localhost/app:1", "", "a host without a dot"},
 		{"image_normalize('reg.example/app')", "reg.example/app:latest", "", "one with a dot"},
 		{"image_normalize('reg:5000/app')", "reg:5000/app:latest", "", "one with a port"},

@@ -238,7 +238,9 @@ func (f *file) check(cmd *cobra.Command) error {
 		path := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), cmd.Root().CommandPath()), " ")
 		known[path] = []string{}
 		c.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-			known[path], all = append(known[path], flag.Name), append(all, flag.Name)
+			if !isOwn(flag.Name) {
+				known[path], all = append(known[path], flag.Name), append(all, flag.Name)
+			}
 		})
 		for _, child := range c.Commands() {
 			visit(child)
@@ -264,7 +266,7 @@ func (f *file) check(cmd *cobra.Command) error {
 }
 
 func (f *file) known(path, name string, names []string) error {
-	if slices.Contains(names, name) && !isOwn(name) {
+	if slices.Contains(names, name) {
 		return nil
 	}
 	hint := ""
