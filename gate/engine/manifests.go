@@ -142,7 +142,8 @@ func contents(ctx context.Context, session gate.Session, pinned image.Pinned) ([
 		return nil, &image.Error{Kind: image.Corrupt, Op: "read manifests in", On: pinned.String(), Err: err}
 	}
 	if len(manifest.Layers) > maxManifestLayers {
-		return nil, &image.Error{Kind: image.Bound, Op: "read manifests in", On: pinned.String(), Err: fmt.Errorf("it has %d layers, more than %d", len(manifest.Layers), maxManifestLayers)}
+		return nil, &image.Error{Kind: image.Bound, Op: "read manifests in", On: pinned.String(),
+			Err: fmt.Errorf("it has %d layers, more than %d", len(manifest.Layers), maxManifestLayers)}
 	}
 	var out [][]byte
 	room := int64(signedmanifest.MaxArchive)

@@ -33,7 +33,8 @@ func compile(s *loaded, on backing) (*compiledSuite, error) {
 	signatures.Use(gate.Config{Registries: on.registries, State: gate.Fixed{Prover: on.prover}})
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: s.cluster, Secrets: s.cluster, Resources: s.cluster, HTTP: s.cluster, Kinds: s.cluster, Offline: true,
-		Caller: s.cluster, Images: s.cluster, Manifests: manifests.Options{Signatures: signatures}, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.Globals}},
+		Caller: s.cluster, Images: s.cluster, Manifests: manifests.Options{Signatures: signatures},
+		Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.Globals}},
 	})
 	if err != nil {
 		return nil, err

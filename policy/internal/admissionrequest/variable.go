@@ -246,7 +246,7 @@ func (v Variable) partial(value any, name string, path []string) error {
 		parts = path[:1]
 	}
 	for _, part := range parts {
-		if _, known := object[part]; !known && !(v.subject.User.Whole && (part == "uid" || part == "extra")) {
+		if _, known := object[part]; !known && (!v.subject.User.Whole || part != "uid" && part != "extra") {
 			return &UnknownError{"request." + name + "." + part}
 		}
 	}

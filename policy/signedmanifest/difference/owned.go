@@ -21,7 +21,8 @@ func kindOf(object map[string]any) kind {
 	version, _ := object["apiVersion"].(string)
 	name, _ := object["kind"].(string)
 	id := schema.FromAPIVersionAndKind(version, name)
-	return kind{group: id.Group, name: name, builtIn: scheme.Scheme.Recognizes(id) || slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, id.Group)}
+	builtIn := scheme.Scheme.Recognizes(id) || slices.Contains([]string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, id.Group)
+	return kind{group: id.Group, name: name, builtIn: builtIn}
 }
 
 func (k kind) is(group string, names ...string) bool {

@@ -118,7 +118,8 @@ func (d *Documents) compile() (err error) {
 	options := engine.CompilerOptions{
 		ConfigMaps: c.Around.ConfigMaps, RuleConfigMaps: c.Around.RuleConfigMaps, Secrets: c.Around.Secrets, KyvernoSecrets: settings.SecretNamespace,
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
-		HTTP: services, Resources: engine.FileObjects{ConfigMaps: c.Around.ConfigMaps}, Images: &d.Images, Manifests: manifests.Options{Signatures: &d.Images}, Caller: calls.Rules{Services: services},
+		HTTP: services, Resources: engine.FileObjects{ConfigMaps: c.Around.ConfigMaps}, Images: &d.Images,
+		Manifests: manifests.Options{Signatures: &d.Images}, Caller: calls.Rules{Services: services},
 	}
 	if c.Around.Cluster != nil {
 		if err := d.compileInCluster(&options, services); err != nil {

@@ -86,7 +86,9 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 	if !found {
 		group, version = "", group
 	}
-	fields := ignoredFor(r.ignored, objectReference{Group: group, Version: version, Kind: text(object, "kind"), Name: text(metadata, "name"), Namespace: text(metadata, "namespace")})
+	fields := ignoredFor(r.ignored, objectReference{
+		Group: group, Version: version, Kind: text(object, "kind"), Name: text(metadata, "name"), Namespace: text(metadata, "namespace"),
+	})
 	return &evaluation{
 		ctx: ctx, rule: r, subject: subject, object: object, annotations: annotations, carried: r.domain.Read(annotations),
 		terms:   difference.Terms{Ignored: fields, Domain: r.domain},

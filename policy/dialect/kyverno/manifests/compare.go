@@ -35,7 +35,7 @@ func (e *evaluation) compare(contents [][]byte, annotations map[string]string) (
 	for _, content := range contents {
 		read := e.parse(content)
 		if read.err != nil {
-			return []string{"the signed content cannot be used: " + read.err.Error()}, nil
+			return []string{"the signed content cannot be used: " + read.err.Error()}, nil //nolint:nilerr // that is a difference
 		}
 		for _, manifest := range read.manifests {
 			if signedmanifest.IsOf(manifest, e.object, e.terms.Ignored.IgnoresNamespace()) {

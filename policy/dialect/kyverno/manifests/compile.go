@@ -51,7 +51,10 @@ type entry struct {
 
 // Compile compiles the document at a path. Errors are about fields.
 func Compile(options Options, doc *Document, path string) (*Rule, error) {
-	r := &Rule{options: options, path: path, entries: map[string]entry{}, domain: signedmanifest.Domain(doc.AnnotationDomain), ignored: doc.IgnoreFields, dryRun: doc.DryRun}
+	r := &Rule{
+		options: options, path: path, entries: map[string]entry{},
+		domain: signedmanifest.Domain(doc.AnnotationDomain), ignored: doc.IgnoreFields, dryRun: doc.DryRun,
+	}
 	if len(doc.Attestors) == 0 {
 		return nil, field.Fail(path+".attestors", "is empty, so that no signer would be accepted")
 	}

@@ -44,7 +44,8 @@ func ignoredFor(list []ignoredFields, of objectReference) difference.Fields {
 }
 
 func (r objectReference) matches(of objectReference) bool {
-	return matches(r.Group, of.Group) && matches(r.Version, of.Version) && matches(r.Kind, of.Kind) && matches(r.Name, of.Name) && matches(r.Namespace, of.Namespace)
+	return matches(r.Group, of.Group) && matches(r.Version, of.Version) && matches(r.Kind, of.Kind) &&
+		matches(r.Name, of.Name) && matches(r.Namespace, of.Namespace)
 }
 
 // matches compares as k8s-manifest-sigstore does: nothing and * are any value, - is none, a pattern may

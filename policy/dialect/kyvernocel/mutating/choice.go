@@ -54,7 +54,9 @@ func (c *choice) choose(ctx context.Context, activation *cel.Activation) ([]poli
 	var list []policy.Selection
 	for i, object := range objects {
 		metadata := member(object, "metadata")
-		one := policy.Selection{APIVersion: text(object, "apiVersion"), Kind: text(object, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
+		one := policy.Selection{
+			APIVersion: text(object, "apiVersion"), Kind: text(object, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name"),
+		}
 		if one.APIVersion == "" || one.Kind == "" || one.Name == "" {
 			return nil, fmt.Errorf("%s: item %d is no object with apiVersion, kind and metadata.name", c.program.Path(), i)
 		}

@@ -216,7 +216,7 @@ func constantPattern(arguments []interpreter.InterpretableV2) (*regexp.Regexp, e
 		return nil, nil // refused when it is called
 	}
 	if checkPattern(string(text)) != nil {
-		return nil, nil // its price is an error
+		return nil, nil //nolint:nilerr // its price is an error
 	}
 	return regexp.Compile(string(text))
 }
