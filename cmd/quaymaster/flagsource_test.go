@@ -88,6 +88,7 @@ func TestFlagsThatWeaken(t *testing.T) {
 		"a variable": {"QUAYMASTER_KEY": h.path("key.pub")}, "plain HTTP": {"QUAYMASTER_PLAIN_HTTP": "registry.example"},
 		"the user's own file": {"HOME": home}, "a trusted root": {"QUAYMASTER_TRUSTED_ROOT": "x"}, "no log": {"QUAYMASTER_INSECURE_IGNORE_SCT": "true"},
 		"another file of flags": {"QUAYMASTER_POLICY": "allow.yaml"}, "no match": {"QUAYMASTER_REQUIRE_MATCH": "false"},
+		"a cluster with other policies": {"QUAYMASTER_KUBECONFIG": "kubeconfig"},
 	} {
 		if code, text := verify(env, unsigned.Name); code != command.ExitUsage || !strings.Contains(text, "can weaken a result") {
 			t.Errorf("%s: %d %s", name, code, text)
@@ -151,7 +152,7 @@ func TestHarmlessFlags(t *testing.T) {
 		}
 	}
 	for name := range flags {
-		for _, part := range []string{"insecure", "key", "certificate", "root", "policy", "match", "http", "exit", "ca", "annotation", "platforms", "mirrors", "attestation", "vsa", "layout", "bundle", "filename", "namespace", "resource", "userinfo", "effective"} {
+		for _, part := range []string{"insecure", "key", "certificate", "root", "policy", "match", "http", "exit", "ca", "annotation", "platforms", "mirrors", "attestation", "vsa", "layout", "bundle", "filename", "namespace", "resource", "userinfo", "effective", "kube", "context", "cluster", "gateway", "token"} {
 			if strings.Contains(name, part) && flagsource.IsHarmless(name) {
 				t.Errorf("--%s is taken to be harmless", name)
 			}
