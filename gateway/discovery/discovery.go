@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/configuration/served"
 )
 
 const (
@@ -143,7 +144,7 @@ func (s *Discovery) Refresh() (changed bool, err error) {
 	if have != nil {
 		before = *have
 	}
-	now := configuration.Served(lists, failed, before)
+	now := served.Resources(lists, failed, before)
 	if have != nil && slices.EqualFunc(before, now, sameResource) {
 		return false, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
+	"github.com/quaymaster/quaymaster/webhook/configuration/served"
 )
 
 // source makes the webhook configurations: it is a reconcile.Source.
@@ -47,7 +48,7 @@ func (w *source) Input(ctx context.Context) (configuration.Input, error) {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
 	w.set = set
-	w.served = configuration.Served(lists, failed, w.served)
+	w.served = served.Resources(lists, failed, w.served)
 	owner, err := w.owner(ctx)
 	if err != nil {
 		return configuration.Input{}, err

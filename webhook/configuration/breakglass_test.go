@@ -78,7 +78,7 @@ func TestBreakGlass(t *testing.T) {
 			t.Errorf("%s: conditions %v", w.Name, w.MatchConditions)
 		}
 	}
-	for _, name := range []string{"namespaces-fail-10s" + validateSuffix, "namespaces-fail-10s" + mutateSuffix, "objects-fail-10s" + validateSuffix, documentsName} {
+	for _, name := range []string{"namespaces" + validateSuffix, "namespaces" + mutateSuffix, "fail" + validateSuffix, documentsName} {
 		if !seen[name] {
 			t.Errorf("there is no webhook %s among %v", name, seen)
 		}

@@ -1,9 +1,6 @@
 package configuration
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -150,86 +147,23 @@ func (in Input) pinsNamed(p *policy.Policy, r Resource) bool {
 	return !in.OnlyPods && p.PinsIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Shape: policy.Shape{Bare: true}})
 }
 
-// group is the parts that share a webhook.
-type group struct {
-	name       string
-	closed     bool
-	seconds    int32
-	spec       bool     // all images are in spec, so specUnchanged applies
-	labelled   bool     // see setting
-	itself     bool     // the resource is Namespaces, see withoutBreakGlass
-	others     bool     // see ifNamedDocument
-	record     bool     // Leases and Events, see ifNamedRecord
-	namespaces []string // see part
-	except     bool
-	parts      []part
-}
-
-// groups assigns parts to webhooks, and each operation to one webhook.
-func (q *requirements) groups(parts []part) []*group {
-	found := make(map[string]*group)
-	for _, p := range parts {
-		g := p.group()
-		if found[g.name] == nil {
-			found[g.name] = g
-		}
-		found[g.name].parts = append(found[g.name].parts, p)
-	}
-	return q.split(slices.SortedFunc(maps.Values(found), byName))
-}
-
-// group returns the webhook of a part. Its name encodes the properties that all its parts share, so
-// that equal webhooks have equal names. The hash is long because its input is controlled by users
-// that can create namespaces.
-func (p part) group() *group {
-	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, others: p.form.others,
-		record: p.form.record, namespaces: p.namespaces, except: p.except}
-	g.itself = p.itself()
-	what, fail := "objects", "ignore"
-	switch {
-	case g.spec:
-		what = "workloads"
-	case g.itself:
-		what = "namespaces"
-	case g.record:
-		what = "records"
-	case g.others:
-		what = "documents"
-	}
-	if g.closed {
-		fail = "fail"
-	}
-	g.name = fmt.Sprintf("%s-%s-%ds", what, fail, g.seconds)
-	if g.labelled {
-		g.name += "-labelled"
-	}
-	if len(g.namespaces) > 0 {
-		if g.except {
-			g.name += "-not"
-		}
-		sum := sha256.Sum256([]byte(strings.Join(g.namespaces, " ")))
-		g.name += "-" + hex.EncodeToString(sum[:16])
-	}
-	return g
-}
-
 // selector returns the namespace selector of a webhook.
 func (g *group) selector(in Input, q *requirements) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
-	if g.except {
+	if g.Except {
 		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(q.excluded, g.namespaces)
-		if g.record {
+		if g.Record {
 			requirement.Values = union(requirement.Values, recordNamespaces())
 		}
 	}
 	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
-	if in.BreakGlass && !g.itself {
+	if in.BreakGlass && !g.Itself {
 		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: BreakGlass, Operator: metav1.LabelSelectorOpDoesNotExist})
 	}
 	if in.Shadow {
 		selector.MatchExpressions = append(selector.MatchExpressions, q.mode())
 	}
-	if g.labelled {
+	if g.Labelled {
 		selector.MatchLabels = map[string]string{in.Labelled.Label: in.Labelled.Value}
 	}
 	return selector
@@ -237,7 +171,7 @@ func (g *group) selector(in Input, q *requirements) *metav1.LabelSelector {
 
 func (g *group) policy() *admission.FailurePolicyType {
 	failure := admission.Ignore
-	if g.closed {
+	if g.Closed {
 		failure = admission.Fail
 	}
 	return &failure
@@ -245,11 +179,11 @@ func (g *group) policy() *admission.FailurePolicyType {
 
 func (g *group) conditions(in Input) []admission.MatchCondition {
 	switch {
-	case g.spec:
+	case g.Spec:
 		return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
-	case g.itself && in.BreakGlass:
+	case g.Itself && in.BreakGlass:
 		return []admission.MatchCondition{{Name: "no-break-glass", Expression: withoutBreakGlass}}
-	case g.others:
+	case g.Others:
 		return []admission.MatchCondition{{Name: "not-the-gateway", Expression: in.othersOnly()}}
 	}
 	return nil
@@ -283,7 +217,7 @@ func (g *group) mutating(in Input, q *requirements) admission.MutatingWebhook {
 	return admission.MutatingWebhook{
 		Name: g.name + mutateSuffix, ClientConfig: in.Client(MutatePath), Rules: g.rules(),
 		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
-		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
+		SideEffects: effects, TimeoutSeconds: &g.Seconds, AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy: &again, MatchConditions: g.conditions(in),
 	}
 }
@@ -297,7 +231,7 @@ func (g *group) validating(in Input, q *requirements) admission.ValidatingWebhoo
 	return admission.ValidatingWebhook{
 		Name: g.name + suffix, ClientConfig: in.Client(path), Rules: g.rules(),
 		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
-		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
+		SideEffects: effects, TimeoutSeconds: &g.Seconds, AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: g.conditions(in),
 	}
 }

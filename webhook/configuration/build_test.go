@@ -142,8 +142,8 @@ func (looking) Plan(context.Context, *policy.Subject, []policy.Image) (policy.Ru
 	return policy.RulePlan{}, nil
 }
 
-// shortened is a sum of namespaces, of which eight digits are enough to read.
-var shortened = regexp.MustCompile("-([0-9a-f]{8})[0-9a-f]{24}$")
+// summed is the sum in the name of a webhook for single namespaces.
+var summed = regexp.MustCompile("(-own|-not)-[0-9a-f]{8,32}")
 
 // lines writes webhooks so that a person can compare them:
 // "name [selector]: operations group/versions/resources ...".
@@ -153,7 +153,7 @@ func lines(webhooks []admission.ValidatingWebhook) []string {
 		if w.Name == "probe.quaymaster.dev" {
 			continue // TestProbe looks at it
 		}
-		line := shortened.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "-$1")
+		line := summed.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "$1")
 		for _, e := range chosen(w.NamespaceSelector) {
 			line += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 		}
@@ -190,102 +190,102 @@ func TestValidating(t *testing.T) {
 	}{
 		{"no policy asks for anything", nil, nil, nil},
 		{"pods bring the containers that are added later", []*policy.Policy{about(pods)},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
-				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods",
+				"images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"CREATE alone selects no ephemeral containers", []*policy.Policy{about(pods, operations("CREATE"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods"}, nil},
 		{"UPDATE alone selects no new objects", []*policy.Policy{about(pods, operations("UPDATE"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"resources share a webhook by operation", []*policy.Policy{about(pods, operations("CREATE")), about([]string{"Job"})},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"DELETE brings no image", []*policy.Policy{about(pods, operations("DELETE", "CONNECT"))}, nil, nil},
 		{"DELETE beside CREATE is left out", []*policy.Policy{about(pods, operations("DELETE", "CREATE"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods"}, nil},
 		{"an open policy does not close", []*policy.Policy{about(pods, open)},
-			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
-				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images-ignore" + elsewhere + " | C /v1/pods",
+				"images-ignore-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"an audit fails open", []*policy.Policy{about(pods, audit)},
-			[]string{"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods",
-				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images-ignore" + elsewhere + " | C /v1/pods",
+				"images-ignore-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"one closed policy closes, and pods stand in one webhook", []*policy.Policy{about(pods, open, named("a")), about(pods, named("b"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
-				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods",
+				"images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"closed for pods and not for ephemeral containers splits them",
 			[]*policy.Policy{about(pods, open, named("a")), about(pods, named("b"), operations("CREATE"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
-				"workloads-fail-10s" + elsewhere + " | U /v1/pods", "workloads-ignore-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods",
+				"images-updates" + elsewhere + " | U /v1/pods", "images-ignore-updates" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
 		{"resources that agree share a webhook, those of one group a rule",
 			[]*policy.Policy{about([]string{"Deployment", "StatefulSet", "Job"})},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C apps/v1/deployments,statefulsets | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U apps/v1/deployments,statefulsets | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C apps/v1/deployments,statefulsets | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U apps/v1/deployments,statefulsets | U batch/v1/jobs"}, nil},
 		{"the most patient policy decides", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, patience(20*time.Second), named("b"))},
-			[]string{"new-workloads-fail-20s" + elsewhere + " | C /v1/pods",
-				"workloads-fail-20s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images-20s" + elsewhere + " | C /v1/pods",
+				"images-20s-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"the default timeout is ten seconds", []*policy.Policy{about(pods, patience(3*time.Second), named("a")), about(pods, named("b"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods",
-				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods",
+				"images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"a timeout is rounded up to whole seconds", []*policy.Policy{about([]string{"Job"}, patience(2500*time.Millisecond))},
-			[]string{"new-workloads-fail-3s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-3s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images-3s" + elsewhere + " | C batch/v1/jobs",
+				"images-3s-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"and bounded by 30", []*policy.Policy{about([]string{"Job"}, patience(time.Hour))},
-			[]string{"new-workloads-fail-30s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-30s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images-30s" + elsewhere + " | C batch/v1/jobs",
+				"images-30s-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"all versions that are served", []*policy.Policy{about([]string{"CronJob"})},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1,v1beta1/cronjobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1,v1beta1/cronjobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1,v1beta1/cronjobs",
+				"images-updates" + elsewhere + " | U batch/v1,v1beta1/cronjobs"}, nil},
 		{"the version that is named", []*policy.Policy{about([]string{"CronJob"}, version("v1"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/cronjobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/cronjobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1/cronjobs",
+				"images-updates" + elsewhere + " | U batch/v1/cronjobs"}, nil},
 		{"a policy of a namespace is asked about there", []*policy.Policy{about(pods, in("shop"))},
-			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C /v1/pods",
-				"workloads-fail-10s-8d9001d3 In(shop) | U /v1/pods,pods/ephemeralcontainers"}, nil},
+			[]string{"images-own In(shop) | C /v1/pods",
+				"images-own-updates In(shop) | U /v1/pods,pods/ephemeralcontainers"}, nil},
 		{"two of them in both", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"}, in("bank"))},
-			[]string{"new-workloads-fail-10s-5739cc20 In(bank shop) | C batch/v1/jobs",
-				"workloads-fail-10s-5739cc20 In(bank shop) | U batch/v1/jobs"}, nil},
+			[]string{"images-own In(bank shop) | C batch/v1/jobs",
+				"images-own-updates In(bank shop) | U batch/v1/jobs"}, nil},
 		{"one that matches all namespaces opens it", []*policy.Policy{about([]string{"Job"}, in("shop")), about([]string{"Job"})},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"literal namespaces of a target", []*policy.Policy{about([]string{"Job"}, within("shop", "kube-system"))},
-			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C batch/v1/jobs",
-				"workloads-fail-10s-8d9001d3 In(shop) | U batch/v1/jobs"}, nil},
+			[]string{"images-own In(shop) | C batch/v1/jobs",
+				"images-own-updates In(shop) | U batch/v1/jobs"}, nil},
 		{"a pattern cannot be selected by", []*policy.Policy{about([]string{"Job"}, within("shop-*"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"only excluded namespaces: nothing to ask", []*policy.Policy{about([]string{"Job"}, in("kube-system"))}, nil, []string{"all its namespaces"}},
 		{"a name that no namespace has is left out", []*policy.Policy{about([]string{"Job"}, within("shop", "My Shop"))},
-			[]string{"new-workloads-fail-10s-8d9001d3 In(shop) | C batch/v1/jobs",
-				"workloads-fail-10s-8d9001d3 In(shop) | U batch/v1/jobs"}, nil},
+			[]string{"images-own In(shop) | C batch/v1/jobs",
+				"images-own-updates In(shop) | U batch/v1/jobs"}, nil},
 		{"only such names: nothing to ask", []*policy.Policy{about([]string{"Job"}, within("My Shop"))}, nil, []string{"all its namespaces"}},
 		{"a namespaced policy selects no cluster-scoped object", []*policy.Policy{about([]string{"Fleet"}, in("shop"))}, nil, nil},
 		{"a resource of the cluster", []*policy.Policy{about([]string{"Fleet"})},
-			[]string{"objects-fail-10s" + elsewhere + " | CU example.com/v1/fleets Cluster"}, nil},
+			[]string{"fail" + elsewhere + " | CU example.com/v1/fleets Cluster"}, nil},
 		{"a template without spec is asked about at each update", []*policy.Policy{about([]string{"PodTemplate"})},
-			[]string{"objects-fail-10s" + elsewhere + " | CU /v1/podtemplates"}, nil},
+			[]string{"fail" + elsewhere + " | CU /v1/podtemplates"}, nil},
 		{"an extractor outside of spec, too", []*policy.Policy{about([]string{"Job"}, extract("Job", "/metadata/annotations/image"))},
-			[]string{"objects-fail-10s" + elsewhere + " | CU batch/v1/jobs"}, nil},
+			[]string{"fail" + elsewhere + " | CU batch/v1/jobs"}, nil},
 		{"one inside changes nothing", []*policy.Policy{about([]string{"Job"}, extract("Job", "/spec/tool"))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"* means what runs images", []*policy.Policy{about([]string{"*"}, each(func(t *policy.Target) { t.Subresource = "*" }))},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C /v1/pods,replicationcontrollers | C apps/v1/deployments,statefulsets | C batch/v1,v1beta1/cronjobs | C batch/v1/jobs",
-				"objects-fail-10s" + elsewhere + " | CU /v1/podtemplates",
-				"workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers,replicationcontrollers | U apps/v1/deployments,statefulsets | U batch/v1,v1beta1/cronjobs | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C /v1/pods,replicationcontrollers | C apps/v1/deployments,statefulsets | C batch/v1,v1beta1/cronjobs | C batch/v1/jobs",
+				"fail" + elsewhere + " | CU /v1/podtemplates",
+				"images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers,replicationcontrollers | U apps/v1/deployments,statefulsets | U batch/v1,v1beta1/cronjobs | U batch/v1/jobs"}, nil},
 		{"and what an extractor looks at", []*policy.Policy{about([]string{"Ta*"}, extract("Task", "/spec/steps/*/image"))},
-			[]string{"objects-fail-10s" + elsewhere + " | CU tekton.dev/v1/tasks"}, nil},
+			[]string{"fail" + elsewhere + " | CU tekton.dev/v1/tasks"}, nil},
 		{"a custom resource by its name", []*policy.Policy{about([]string{"Task"})},
-			[]string{"objects-fail-10s" + elsewhere + " | CU tekton.dev/v1/tasks"}, nil},
+			[]string{"fail" + elsewhere + " | CU tekton.dev/v1/tasks"}, nil},
 		{"never about these", []*policy.Policy{about([]string{"Namespace", "Node", "Event", "Lease", "TokenReview", "ValidatingWebhookConfiguration", "CertificateSigningRequest", "ClusterPolicy"})},
 			nil, []string{"CertificateSigningRequest", "ClusterPolicy", "Event", "Lease", "Namespace", "Node", "TokenReview", "ValidatingWebhookConfiguration"}},
 		{"nor about these subresources", []*policy.Policy{about(pods, subresource("exec")), about(pods, named("q"), subresource("status"))}, nil, []string{"Pod/exec", "Pod/status"}},
 		{"the one subresource by its name", []*policy.Policy{about(pods, subresource("ephemeralcontainers"))},
-			[]string{"workloads-fail-10s" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
+			[]string{"images-updates" + elsewhere + " | U /v1/pods/ephemeralcontainers"}, nil},
 		{"an unknown kind is reported, and the known one selected", []*policy.Policy{about([]string{"Rollout", "Job"})},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, []string{"serves no kind Rollout"}},
+			[]string{"images" + elsewhere + " | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, []string{"serves no kind Rollout"}},
 		{"a broken policy closes its targets", []*policy.Policy{about([]string{"Job"}, broken)},
-			[]string{"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs",
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs"}, nil},
+			[]string{"images" + elsewhere + " | C batch/v1/jobs",
+				"images-updates" + elsewhere + " | U batch/v1/jobs"}, nil},
 		{"one that names nothing closes nothing", []*policy.Policy{about(nil, broken)}, nil, []string{"is broken"}},
 	}
 	for _, test := range tests {
@@ -294,7 +294,8 @@ func TestValidating(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := lines(c.Validating.Webhooks); !slices.Equal(got, test.want) {
+			slices.Sort(test.want)
+			if got := slices.Sorted(slices.Values(lines(c.Validating.Webhooks))); !slices.Equal(got, test.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
 			}
 			if len(c.Warnings) != len(test.warnings) {
@@ -376,8 +377,8 @@ func TestMutating(t *testing.T) {
 // TestMirrors: with mirrors Pods are selected at both endpoints, for any policies,
 // and fail closed only where that is configured.
 func TestMirrors(t *testing.T) {
-	const open = "new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
-	const closed = "new-workloads-fail-10s" + elsewhere + " | C /v1/pods; workloads-fail-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
+	const open = "images-ignore" + elsewhere + " | C /v1/pods; images-ignore-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
+	const closed = "images" + elsewhere + " | C /v1/pods; images-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"
 	jobs := about([]string{"Job"})
 	tests := []struct {
 		reason      string
@@ -394,11 +395,11 @@ func TestMirrors(t *testing.T) {
 		{"an entry that denies closes for a policy that fails open", MirrorsClosed,
 			[]*policy.Policy{about([]string{"Pod"}, func(p *policy.Policy) { p.FailOpen = true })}, nil, closed},
 		{"a policy on other kinds has nothing to do with it", MirrorsOpen, []*policy.Policy{jobs}, nil,
-			"new-workloads-fail-10s" + elsewhere + " | C batch/v1/jobs; new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; " +
-				"workloads-fail-10s" + elsewhere + " | U batch/v1/jobs; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"},
+			"images" + elsewhere + " | C batch/v1/jobs; images-ignore" + elsewhere + " | C /v1/pods; " +
+				"images-ignore-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers; images-updates" + elsewhere + " | U batch/v1/jobs"},
 		{"controllers that are changed as Pods are", MirrorsOpen, nil, []string{"Deployment"},
-			"new-workloads-ignore-10s" + elsewhere + " | C /v1/pods | C apps/v1/deployments; " +
-				"workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers | U apps/v1/deployments"},
+			"images-ignore" + elsewhere + " | C /v1/pods | C apps/v1/deployments; " +
+				"images-ignore-updates" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers | U apps/v1/deployments"},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

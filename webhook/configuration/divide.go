@@ -44,38 +44,74 @@ type part struct {
 // namespaces have no effect elsewhere. Otherwise a user with write access to policies in one
 // namespace could set the timeout and the failure policy of all namespaces.
 func (q *requirements) divide() []part {
-	var all []part
+	var own, general, all []part
 	names, parts := q.bounds()
 	for _, n := range slices.SortedFunc(maps.Keys(q.required), func(a, b name) int {
 		return strings.Compare(a.group+" "+a.resource, b.group+" "+b.resource)
 	}) {
 		a := q.required[n]
-		own := a.own()
-		if len(own) > maxForms {
+		apart := a.own()
+		if len(apart) > maxForms {
 			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces have more than %d different settings for %s: the strictest failure setting and the longest timeout apply to all of them", maxForms, n)})
-			own = a.shared(own)
+			apart = a.shared(apart)
 		}
 		differing, most := 0, 0
-		for _, p := range own {
+		for _, p := range apart {
 			differing, most = differing+len(p.namespaces), max(most, len(p.namespaces))
 		}
 		needed := differing
 		if a.everywhere != nil {
 			needed, most = 2*differing, differing
 		}
-		if most > maxNamespaces || needed > names || len(own) > parts {
+		if most > maxNamespaces || needed > names || len(apart) > parts {
 			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces match %s in %d namespaces, more than selectors can list (%d, %d in all): their failure setting and timeout apply to all namespaces", n, differing, maxNamespaces, maxNames)})
-			all = append(all, q.reported(a.everywhereAll()))
+			all = append(all, a.everywhereAll())
 			continue
 		}
-		names, parts = names-needed, parts-len(own)
-		for _, p := range own {
-			all = append(all, q.reported(p))
-		}
+		names, parts = names-needed, parts-len(apart)
+		own = append(own, apart...)
 		if a.everywhere != nil {
-			all = append(all, q.reported(part{requirement: a, form: a.form(a.everywhere), namespaces: allNamespaces(own), except: true}))
+			general = append(general, part{requirement: a, form: a.form(a.everywhere), namespaces: allNamespaces(apart), except: true})
 		}
 	}
+	all = slices.Concat(own, q.setApart(general, names, parts), all)
+	slices.SortStableFunc(all, func(a, b part) int {
+		return strings.Compare(a.name.group+" "+a.name.resource, b.name.group+" "+b.name.resource)
+	})
+	for _, p := range all {
+		q.reported(p)
+	}
+	return all
+}
+
+// setApart makes all general parts exclude the same namespaces, and adds parts for those that a
+// resource did not exclude itself. So one general webhook has all resources of its class, and a
+// policy for one namespace does not move some of them to a webhook of another name. If that
+// exceeds the limits, each resource excludes its own namespaces alone.
+func (q *requirements) setApart(general []part, names, parts int) []part {
+	apart := slices.Compact(allNamespaces(general))
+	var all []part
+	for _, p := range general {
+		if p.itself() {
+			all = append(all, p)
+			continue
+		}
+		rest := p
+		rest.except = false
+		rest.namespaces = slices.DeleteFunc(slices.Clone(apart), func(n string) bool {
+			return !p.namespaced || slices.Contains(p.namespaces, n) || p.form.record && !isForRecords(n)
+		})
+		if len(rest.namespaces) > 0 {
+			names, parts = names-len(rest.namespaces), parts-1
+			all = append(all, rest)
+		}
+		p.namespaces = apart
+		all = append(all, p)
+	}
+	if len(apart) > maxNamespaces || names < 0 || parts < 0 {
+		return general
+	}
+	q.apart = apart
 	return all
 }
 
@@ -132,7 +168,7 @@ func allNamespaces(parts []part) []string {
 }
 
 // reported adds a warning for each policy that names only some of a part's versions.
-func (q *requirements) reported(p part) part {
+func (q *requirements) reported(p part) {
 	if p.form.parts {
 		for id := range p.narrow {
 			q.warnings = append(q.warnings, Warning{Policy: id, Message: fmt.Sprintf(
@@ -140,7 +176,6 @@ func (q *requirements) reported(p part) part {
 				p.name, p.form.versions)})
 		}
 	}
-	return p
 }
 
 // String returns the resource and its group, as in tasks.tekton.dev.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	mathrand "math/rand/v2"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +23,7 @@ import (
 // difference elsewhere.
 func TestNamespacesDecideForThemselves(t *testing.T) {
 	jobs := []string{"Job"}
-	const general = "ignore-10s"
+	const general = "images-ignore"
 	admin := about(jobs, open, named("admin"))
 	tests := []struct {
 		reason string
@@ -31,26 +33,26 @@ func TestNamespacesDecideForThemselves(t *testing.T) {
 		{"the cluster's policy alone", nil, []string{general + elsewhere}},
 		{"one namespace closes for itself, and waits longer",
 			[]*policy.Policy{about(jobs, in("shop"), patience(30*time.Second))},
-			[]string{"fail-30s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
+			[]string{"images-30s-own In(shop)", general + " NotIn(kube-system quaymaster shop)"}},
 		{"an equal one has no webhook of its own",
 			[]*policy.Policy{about(jobs, in("shop"), open)}, []string{general + elsewhere}},
 		{"nor a weaker one: the cluster's policy holds there, too",
 			[]*policy.Policy{about(jobs, in("shop"), audit, patience(time.Second), operations("CREATE"))}, []string{general + elsewhere}},
 		{"longer is not closed",
 			[]*policy.Policy{about(jobs, in("shop"), open, patience(30*time.Second))},
-			[]string{general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)", "ignore-30s-8d9001d3 In(shop)"}},
+			[]string{general + " NotIn(kube-system quaymaster shop)", "images-ignore-30s-own In(shop)"}},
 		{"a policy of the cluster that names its namespaces is confined as well",
 			[]*policy.Policy{about(jobs, within("shop"), named("b"))},
-			[]string{"fail-10s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
+			[]string{"images-own In(shop)", general + " NotIn(kube-system quaymaster shop)"}},
 		{"and one that has a pattern is not",
-			[]*policy.Policy{about(jobs, within("shop*"), named("b"))}, []string{"fail-10s" + elsewhere}},
+			[]*policy.Policy{about(jobs, within("shop*"), named("b"))}, []string{"images" + elsewhere}},
 		{"namespaces that agree share, others do not",
 			[]*policy.Policy{about(jobs, in("shop")), about(jobs, in("bank")), about(jobs, in("post"), patience(20*time.Second))},
-			[]string{"fail-10s-5739cc20 In(bank shop)", "fail-20s-72231043 In(post)",
-				general + "-not-58921fe2 NotIn(bank kube-system post quaymaster shop)"}},
+			[]string{"images-own In(bank shop)", "images-20s-own In(post)",
+				general + " NotIn(bank kube-system post quaymaster shop)"}},
 		{"an excluded namespace has nothing of its own",
 			[]*policy.Policy{about(jobs, within("kube-system", "shop"), named("b"))},
-			[]string{"fail-10s-8d9001d3 In(shop)", general + "-not-8d9001d3 NotIn(kube-system quaymaster shop)"}},
+			[]string{"images-own In(shop)", general + " NotIn(kube-system quaymaster shop)"}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -60,7 +62,8 @@ func TestNamespacesDecideForThemselves(t *testing.T) {
 			}
 			var want []string
 			for _, w := range test.want {
-				want = append(want, "new-workloads-"+w+" | C batch/v1/jobs", "workloads-"+w+" | U batch/v1/jobs")
+				name, selector, _ := strings.Cut(w, " ")
+				want = append(want, w+" | C batch/v1/jobs", name+"-updates "+selector+" | U batch/v1/jobs")
 			}
 			slices.Sort(want)
 			if got := lines(c.Validating.Webhooks); !slices.Equal(got, want) {
@@ -103,17 +106,17 @@ func TestBounds(t *testing.T) {
 		general  string
 		warning  string
 	}{
-		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 4, "workloads-ignore-10s-not", ""},
-		{"one more", append(many(maxNamespaces+1, same), admin), 2, "workloads-fail-30s.", "in 501 namespaces"},
-		{"no policy matches all namespaces", many(maxNamespaces, same), 2, "workloads-fail-30s-", ""},
-		{"and there are too many", many(maxNamespaces+1, same), 2, "workloads-fail-30s.", "in 501 namespaces"},
-		{"as many forms as one resource has", append(many(maxForms, different), admin), 2 * (maxForms + 1), "workloads-ignore-10s-not", ""},
-		{"one more: only the namespaces share", append(many(maxForms+1, different), admin), 4, "workloads-ignore-10s-not", "strictest"},
-		{"as many names as fit twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "new-workloads-fail-11s-", ""},
-		{"one more: the last webhook is for both", many(maxNames/2+1, dozen), 23, "workloads-fail-22s-", ""},
-		{"webhooks that can all be split", own("Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), 2 * 6 * maxForms, "new-workloads-fail-26s-", ""},
-		{"some are for both where others need them", own("Task", "Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), maxParts, "new-workloads-fail-11s-", ""},
-		{"as many names as fit once", many(maxNames, dozen), 12, "workloads-fail-11s-", ""},
+		{"as many namespaces as a selector names", append(many(maxNamespaces, same), admin), 4, "images-ignore-updates", ""},
+		{"one more", append(many(maxNamespaces+1, same), admin), 2, "images-30s-updates.", "in 501 namespaces"},
+		{"no policy matches all namespaces", many(maxNamespaces, same), 2, "images-30s-own-", ""},
+		{"and there are too many", many(maxNamespaces+1, same), 2, "images-30s-updates.", "in 501 namespaces"},
+		{"as many forms as one resource has", append(many(maxForms, different), admin), 2 * (maxForms + 1), "images-ignore-updates", ""},
+		{"one more: only the namespaces share", append(many(maxForms+1, different), admin), 4, "images-ignore-updates", "strictest"},
+		{"as many names as fit twice, for CREATE and for UPDATE", many(maxNames/2, dozen), 24, "images-11s-", ""},
+		{"one more: the last webhook is for both", many(maxNames/2+1, dozen), 23, "images-22s-own-", ""},
+		{"webhooks that can all be split", own("Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), 2 * 6 * maxForms, "images-26s-", ""},
+		{"some are for both where others need them", own("Task", "Pod", "ReplicationController", "Deployment", "StatefulSet", "CronJob", "Job"), maxParts, "images-11s-", ""},
+		{"as many names as fit once", many(maxNames, dozen), 12, "images-11s-own-", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
@@ -391,5 +394,69 @@ func TestVersions(t *testing.T) {
 				t.Errorf("warned are %q, want %q", got, test.warned)
 			}
 		})
+	}
+}
+
+// TestNamesStay: a policy that is added renames no webhook: a request in a namespace that no policy
+// names alone has the same webhook as before, unless its settings change.
+func TestNamesStay(t *testing.T) {
+	random := mathrand.New(mathrand.NewPCG(5, 6))
+	namespaces := []string{"a", "b", "c"}
+	known := regexp.MustCompile(`^(images|images-ignore|fail|ignore|namespaces|namespaces-ignore)(-[0-9]+s)?(-own-[0-9a-f]{8})?(-updates)?\.validate\.quaymaster\.dev$`)
+	compared := 0
+	for range 300 {
+		policies := anyPolicies(random, namespaces)
+		last := len(policies) - 1
+		before, err := Build(input(t, policies[:last]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := Build(input(t, policies...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range after.Validating.Webhooks {
+			if !known.MatchString(w.Name) {
+				t.Fatalf("%s is no name that docs/gateway.md lists", w.Name)
+			}
+		}
+		for _, r := range served() {
+			versions := []string{"v1"}
+			if r.Kind == "CronJob" {
+				versions = []string{"v1", "v1beta1"}
+			}
+			for _, operation := range []admission.OperationType{admission.Create, admission.Update} {
+				n := name{r.Group, r.Name}
+				was, _ := required(before.Validating.Webhooks, n, "other", operation)
+				is, _ := required(after.Validating.Webhooks, n, "other", operation)
+				old, now := expected(policies[:last], r, versions, "other"), expected(policies, r, versions, "other")
+				if len(was) == 0 || len(is) == 0 || old.closed != now.closed || old.outside != now.outside || old.seconds != now.seconds {
+					continue
+				}
+				compared++
+				if was[0].Name != is[0].Name {
+					t.Fatalf("%s %s: %s became %s with policy %+v", operation, r.Name, was[0].Name, is[0].Name, policies[last])
+				}
+			}
+		}
+	}
+	if compared < 500 {
+		t.Errorf("only %d requests were compared", compared)
+	}
+}
+
+// TestNamesAreTold: every name is built from words that docs/gateway.md explains.
+func TestNamesAreTold(t *testing.T) {
+	page, err := os.ReadFile("../../docs/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Webhooks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, word := range []string{"images", "images-ignore", "fail", "ignore", "namespaces", "namespaces-ignore", "documents", "records", "objects",
+		"-labelled", "-own-", "-not-", "-all", "-updates", mutateSuffix, validateSuffix, shadowSuffix, documentsName} {
+		if !strings.Contains(section, "`"+word+"`") {
+			t.Errorf("`%s` is not explained", word)
+		}
 	}
 }

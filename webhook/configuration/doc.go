@@ -31,7 +31,9 @@
 //
 // A policy that is limited to literal namespaces, such as a namespaced one, has no effect
 // elsewhere. Namespaces with other resulting settings than the cluster have their own webhook that
-// selects them, and the general webhook excludes them. Their number is limited (see divide.go).
+// selects them, and the general webhooks exclude them, all of them the same ones, so that their
+// names and resources do not depend on policies for single namespaces. Their number is limited (see
+// divide.go).
 // Beyond the limit, the strictest setting and the longest timeout apply to all namespaces, with a
 // Warning. A user with write access to policies in very many namespaces can cause that.
 //

@@ -31,7 +31,7 @@ func ExampleBuild() {
 	}
 	fmt.Println(configurations.Warnings[0].Policy)
 	// Output:
-	// new-workloads-fail-10s.validate.quaymaster.dev [CREATE] [pods]
-	// workloads-fail-10s.validate.quaymaster.dev [UPDATE] [pods]
+	// images.validate.quaymaster.dev [CREATE] [pods]
+	// images-updates.validate.quaymaster.dev [UPDATE] [pods]
 	// ClusterPolicy/signed
 }

@@ -16,19 +16,19 @@ import (
 func TestLabelledNamespaces(t *testing.T) {
 	optIn := func(p *policy.Policy) { p.Kind = "ClusterImagePolicy" }
 	pods, jobs := []string{"Pod"}, []string{"Job"}
-	const labelled = "-labelled" + elsewhere + " include=true"
+	const labelled = "images-labelled-updates" + elsewhere + " include=true"
 	for _, c := range []struct {
 		reason   string
 		policies []*policy.Policy
 		mirrors  Mirrors
 		want     []string // for UPDATE
 	}{
-		{"labelled policies alone", []*policy.Policy{about(pods, optIn)}, NoMirrors, []string{"workloads-fail-10s" + labelled}},
-		{"one that is not", []*policy.Policy{about(pods, optIn), about(pods)}, NoMirrors, []string{"workloads-fail-10s" + elsewhere}},
-		{"one on another resource", []*policy.Policy{about(pods, optIn), about(jobs)}, NoMirrors, []string{"workloads-fail-10s" + elsewhere, "workloads-fail-10s" + labelled}},
+		{"labelled policies alone", []*policy.Policy{about(pods, optIn)}, NoMirrors, []string{labelled}},
+		{"one that is not", []*policy.Policy{about(pods, optIn), about(pods)}, NoMirrors, []string{"images-updates" + elsewhere}},
+		{"one on another resource", []*policy.Policy{about(pods, optIn), about(jobs)}, NoMirrors, []string{"images-updates" + elsewhere, labelled}},
 		{"one of a namespace", []*policy.Policy{about(pods, optIn), about(pods, in("shop"))}, NoMirrors,
-			[]string{"workloads-fail-10s-8d9001d3 In(shop)", "workloads-fail-10s-labelled-not-8d9001d3 NotIn(kube-system quaymaster shop) include=true"}},
-		{"mirrors, which are for all", []*policy.Policy{about(pods, optIn)}, MirrorsOpen, []string{"workloads-fail-10s" + elsewhere}},
+			[]string{"images-own-updates In(shop)", "images-labelled-updates NotIn(kube-system quaymaster shop) include=true"}},
+		{"mirrors, which are for all", []*policy.Policy{about(pods, optIn)}, MirrorsOpen, []string{"images-updates" + elsewhere}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			in := input(t, c.policies...)
@@ -40,11 +40,12 @@ func TestLabelledNamespaces(t *testing.T) {
 			}
 			var got []string
 			for _, w := range made.Validating.Webhooks {
-				if strings.HasPrefix(w.Name, "workloads") {
+				if strings.Contains(w.Name, "-updates.") {
 					got = append(got, selected(w))
 				}
 			}
 			slices.Sort(got)
+			slices.Sort(c.want)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
@@ -73,10 +74,7 @@ func TestPolicyWithoutTargets(t *testing.T) {
 
 // selected is a webhook's name and which namespaces it selects.
 func selected(w admission.ValidatingWebhook) string {
-	name := strings.TrimSuffix(w.Name, validateSuffix)
-	if i := strings.LastIndex(name, "-"); len(name)-i > 32 { // a sum
-		name = name[:i+9]
-	}
+	name := summed.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "$1")
 	for _, e := range chosen(w.NamespaceSelector) {
 		name += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 	}

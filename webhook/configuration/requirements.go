@@ -55,7 +55,9 @@ type requirements struct {
 	// kinds holds the resources of each kind.
 	kinds map[string][]Resource
 	// known holds the resources with a webhook, in each version.
-	known    map[[3]string]Resource
+	known map[[3]string]Resource
+	// apart are the namespaces that all general webhooks exclude, see setApart.
+	apart    []string
 	warnings []Warning
 }
 

@@ -3,10 +3,6 @@ package configuration
 import (
 	"cmp"
 	"slices"
-	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Resource is one resource in one version, as the API server serves it.
@@ -20,46 +16,6 @@ type Resource struct {
 	Namespaced bool `json:"namespaced,omitempty"`
 	// Subresources, without the resource, as in ephemeralcontainers.
 	Subresources []string `json:"subresources,omitempty"`
-}
-
-// Served returns the resources of discovery that can be created, changed or deleted, or have
-// subresources, in stable order. Where discovery fails in part, as when an aggregated API is down,
-// resources of the failed group versions are taken from before: their webhooks stay in place.
-func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, before []Resource) []Resource {
-	var served []Resource
-	for _, list := range lists {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err == nil && !slices.Contains(failed, version) {
-			served = append(served, servedIn(version, list.APIResources)...)
-		}
-	}
-	for _, r := range before {
-		if slices.Contains(failed, schema.GroupVersion{Group: r.Group, Version: r.Version}) {
-			served = append(served, r)
-		}
-	}
-	slices.SortFunc(served, Resource.Compare)
-	return slices.CompactFunc(served, func(a, b Resource) bool { return a.Compare(b) == 0 })
-}
-
-func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Resource {
-	var served []Resource
-	for _, r := range resources {
-		found := Resource{Group: version.Group, Version: version.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced}
-		for _, sub := range resources {
-			if name, ok := strings.CutPrefix(sub.Name, r.Name+"/"); ok {
-				found.Subresources = append(found.Subresources, name)
-			}
-		}
-		slices.Sort(found.Subresources)
-		writes := func(verb string) bool { return slices.Contains(r.Verbs, verb) }
-		if strings.Contains(r.Name, "/") || len(found.Subresources) == 0 &&
-			!slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, writes) {
-			continue
-		}
-		served = append(served, found)
-	}
-	return served
 }
 
 // Compare orders resources by group, name and version; 0 means the same resource.

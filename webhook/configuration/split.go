@@ -22,8 +22,10 @@ func (q *requirements) split(whole []*group) []*group {
 	for _, g := range whole {
 		created, updated := g.created(), g.updated()
 		switch {
-		case !g.spec || len(created.parts) == 0:
+		case !g.Spec:
 			all = append(all, g)
+		case len(created.parts) == 0:
+			all = append(all, updated)
 		case len(updated.parts) == 0:
 			all = append(all, created)
 		case len(g.namespaces) == 0:
@@ -42,12 +44,16 @@ func (q *requirements) split(whole []*group) []*group {
 // created returns the webhook for CREATE with the parts of g.
 func (g *group) created() *group {
 	created := g.only(admission.Create)
-	created.name, created.spec = "new-"+g.name, false
+	created.Spec = false
 	return created
 }
 
 // updated returns the webhook for UPDATE with the parts of g.
-func (g *group) updated() *group { return g.only(admission.Update) }
+func (g *group) updated() *group {
+	updated := g.only(admission.Update)
+	updated.name += "-updates"
+	return updated
+}
 
 // only returns g for one operation, with those parts that have it.
 func (g *group) only(operation admission.OperationType) *group {

@@ -100,8 +100,8 @@ func full(t *testing.T) configuration.Input {
 	return in
 }
 
-// shortened is a sum of namespaces, of which eight digits are enough to read.
-var shortened = regexp.MustCompile("-([0-9a-f]{8})[0-9a-f]{24}$")
+// summed is the sum in the name of a webhook for single namespaces.
+var summed = regexp.MustCompile("(-own|-not)-[0-9a-f]{8,32}")
 
 // lines writes webhooks so that a person can compare them:
 // "name [selector]: operations group/versions/resources ...".
@@ -111,7 +111,7 @@ func lines(webhooks []admission.ValidatingWebhook) []string {
 		if w.Name == probeName {
 			continue // TestProbe looks at it
 		}
-		line := shortened.ReplaceAllString(strings.TrimSuffix(w.Name, ".validate.quaymaster.dev"), "-$1")
+		line := summed.ReplaceAllString(strings.TrimSuffix(w.Name, ".validate.quaymaster.dev"), "$1")
 		for _, e := range chosen(w.NamespaceSelector) {
 			line += " " + string(e.Operator) + "(" + strings.Join(e.Values, " ") + ")"
 		}

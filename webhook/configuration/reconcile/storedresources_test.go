@@ -69,7 +69,7 @@ func TestRemembersKindsAlone(t *testing.T) {
 	b.source.input.Failed = []schema.GroupVersion{tekton()}
 	b.lead(t)
 	b.round(t)
-	if got := lines(b.validating.object.Webhooks); len(got) != 1 || got[0] != "objects-fail-10s-8d9001d3 In(shop) | CU tekton.dev/v1/tasks" {
+	if got := lines(b.validating.object.Webhooks); len(got) != 1 || got[0] != "fail-own In(shop) | CU tekton.dev/v1/tasks" {
 		t.Errorf("got %q", got)
 	}
 }
