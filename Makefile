@@ -27,7 +27,9 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/quaymaster
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster
+	@total=$$($(GO) list -deps ./cmd/quaymaster | wc -l); echo "building bin/quaymaster, of $$total packages; the first time takes minutes"; \
+	{ CGO_ENABLED=0 $(GO) build -v -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster 2>&1; echo "status $$?"; } | \
+	awk -v total="$$total" '/^status [0-9]+$$/ { exit $$2 } /^[a-zA-Z0-9.\/_~-]+$$/ { if (++n % 100 == 0) print n " of " total " packages compiled"; next } { print }'
 
 .PHONY: images
 images: ## build the container images as OCI layouts in dist/images
