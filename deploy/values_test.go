@@ -185,23 +185,38 @@ func ofTheChart() []string {
 // configurationSchema is the schema of what configuration may hold: the gateway's
 // settings but for the chart's.
 func configurationSchema() string {
-	text, err := json.Marshal(schemaOf(reflect.TypeFor[config.Configuration](), ""))
+	text, err := json.Marshal(settings{leftOut: ofTheChart()}.schema(reflect.TypeFor[config.Configuration](), ""))
 	if err != nil {
 		panic(err) // of maps and texts
 	}
 	return string(text)
 }
 
-func schemaOf(of reflect.Type, path string) map[string]any {
+// settings makes schemas of the settings file.
+type settings struct {
+	leftOut []string
+	// meanings are descriptions by path; may be nil.
+	meanings map[string]string
+}
+
+func (s settings) schema(of reflect.Type, path string) map[string]any {
+	made := s.plain(of, path)
+	if meaning := s.meanings[path]; meaning != "" {
+		made["description"] = meaning
+	}
+	return made
+}
+
+func (s settings) plain(of reflect.Type, path string) map[string]any {
 	switch {
 	case of == reflect.TypeFor[config.Duration]():
 		return map[string]any{"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$"}
 	case of.Kind() == reflect.Pointer:
-		return schemaOf(of.Elem(), path)
+		return s.plain(of.Elem(), path)
 	case of.Kind() == reflect.Slice:
-		return map[string]any{"type": "array", "items": schemaOf(of.Elem(), path)}
+		return map[string]any{"type": "array", "items": s.schema(of.Elem(), path+"[]")}
 	case of.Kind() == reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": schemaOf(of.Elem(), path)}
+		return map[string]any{"type": "object", "additionalProperties": s.schema(of.Elem(), path+"[]")}
 	case of.Kind() == reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case of.Kind() == reflect.String:
@@ -212,8 +227,8 @@ func schemaOf(of reflect.Type, path string) map[string]any {
 			field := of.Field(i)
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			at := strings.TrimPrefix(path+"."+name, ".")
-			if name != "" && !slices.Contains(ofTheChart(), at) {
-				properties[name] = schemaOf(field.Type, at)
+			if name != "" && !slices.Contains(s.leftOut, at) {
+				properties[name] = s.schema(field.Type, at)
 			}
 		}
 		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
@@ -221,6 +236,33 @@ func schemaOf(of reflect.Type, path string) map[string]any {
 		return map[string]any{"type": "integer"}
 	}
 	return map[string]any{"type": "number"}
+}
+
+// TestSettingsSchema: editors know the settings file, with what docs/configuration.md says of each
+// setting. -update writes the schema.
+func TestSettingsSchema(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanings := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.SplitN(strings.Trim(line, "| \n"), " | ", 3); len(cells) == 3 && strings.HasPrefix(cells[0], "`") {
+			meanings[strings.Trim(cells[0], "`")] = strings.ReplaceAll(cells[2], `\|`, "|")
+		}
+	}
+	made := settings{meanings: meanings}.schema(reflect.TypeFor[config.Configuration](), "")
+	made["$schema"], made["title"], made["required"] = "http://json-schema.org/draft-07/schema#", "Settings of quaymaster serve", []string{"apiVersion", "kind"}
+	properties := made["properties"].(map[string]any)
+	properties["apiVersion"], properties["kind"] = map[string]any{"const": "quaymaster.dev/v1alpha1"}, map[string]any{"const": "Configuration"}
+	content, err := json.MarshalIndent(made, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if described := strings.Count(string(content), `"description"`); described < len(meanings)*9/10 || len(meanings) < 100 {
+		t.Errorf("%d of %d settings are described", described, len(meanings))
+	}
+	same(t, "schemas/quaymaster.dev/configuration_v1alpha1.json", append(content, '\n'))
 }
 
 // schemaFor is the schema of one default.

@@ -16,6 +16,8 @@ import (
 const (
 	CertManager        = "github.com/cert-manager/cert-manager"
 	PrometheusOperator = "github.com/prometheus-operator/prometheus-operator"
+	Kyverno            = "github.com/kyverno/kyverno"
+	PolicyController   = "github.com/sigstore/policy-controller"
 )
 
 // definitionsFolder is where they are pinned.
