@@ -33,10 +33,12 @@ func TestObjectsDoNotReplaceLookups(t *testing.T) {
 		{"of another namespace", with(allowed, "good"), strings.Replace(with(allowed, "evil"), "platform", "shop", 1), 0, ""},
 		{"a ConfigMap of the objects alone", "", with(allowed, "evil"), 0, ""},
 		{"a Namespace with other labels", with(space, "no"), with(space, "yes"), command.ExitUsage, "Namespace default"},
+		{"a Namespace with other labels, which names a namespace", with(space, "no"), strings.Replace(with(space, "yes"), "name: default", "name: default, namespace: other", 1), command.ExitUsage, "Namespace default"},
 		{"the same Namespace", with(space, "no"), with(space, "no"), 0, ""},
 		{"another Secret", with(secret, "a"), with(secret, "b"), command.ExitUsage, "Secret default/key"},
 		{"the same Secret, as an API server has it", with(secret, "a"), strings.Replace(secret, "stringData: {key: 'IMAGE'}", "data: {key: YQ==}", 1), 0, ""},
 		{"another entry of the global context", with(entry, "pods"), with(entry, "services"), command.ExitUsage, "GlobalContextEntry pods"},
+		{"another entry, which names a namespace", with(entry, "pods"), strings.Replace(with(entry, "services"), "name: pods", "name: pods, namespace: other", 1), command.ExitUsage, "GlobalContextEntry pods"},
 		{"the same entry", with(entry, "pods"), with(entry, "pods"), 0, ""},
 		{"a kind of another scope", with(widgets, "Namespaced"), with(widgets, "Cluster"), command.ExitUsage, "example.com/Widget again"},
 		{"the same kind", with(widgets, "Namespaced"), with(widgets, "Namespaced"), 0, ""},
@@ -106,6 +108,61 @@ func TestDefinitionsOfBuiltInKinds(t *testing.T) {
 			if status != want || c.refused && !strings.Contains(out+errs, "definition.yaml") {
 				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, strings.Join(args[:2], " "), status, want, out, errs)
 			}
+		}
+	}
+}
+
+// TestDefinitionsThatHide: a definition among the objects does not take them out of a rule's kinds or
+// namespaces by another name or scope.
+func TestDefinitionsThatHide(t *testing.T) {
+	const (
+		task = "apiVersion: example.com/v1\nkind: Task\nmetadata: {name: t, namespace: shop}\n"
+		made = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: tasks.example.com}\n"
+		rule = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec:\n  validationActions: [Deny]\n" +
+			"  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [tasks]}]}\n" +
+			"  validations: [{expression: \"object.metadata.namespace != 'shop'\"}]\n"
+	)
+	for _, c := range []struct {
+		reason, definition string
+		status             int
+	}{
+		{"no definition", "", command.ExitDenied},
+		{"its own definition", "spec: {group: example.com, scope: Namespaced, names: {kind: Task, plural: tasks}}\n", command.ExitDenied},
+		{"a definition of another group", "spec: {group: example.org, scope: Cluster, names: {kind: Task, plural: tasks}}\n", command.ExitDenied},
+		{"its resource as that of another kind", "spec: {group: example.com, scope: Namespaced, names: {kind: Evil, plural: tasks}}\n", command.ExitUsage},
+		{"in no namespace", "spec: {group: example.com, scope: Cluster, names: {kind: Task, plural: tasks}}\n", command.ExitUsage},
+	} {
+		folder := t.TempDir()
+		objects := task
+		if c.definition != "" {
+			objects += "---\n" + made + c.definition
+		}
+		for name, content := range map[string]string{"policy.yaml": rule, "objects.yaml": objects} {
+			ok(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+		}
+		policy, file := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "objects.yaml")
+		for _, args := range [][]string{{"apply", policy, "-r", file}, {"verify", "--policy", policy, "-f", file}} {
+			if status, out, errs := piped(t, "", nil, args...); status != c.status {
+				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, args[0], status, c.status, out, errs)
+			}
+		}
+	}
+}
+
+// TestNamespaceOfClusterScopedObjects: an object of no namespace has none, whatever its file writes, as in a
+// cluster, and no rule is evaded by it.
+func TestNamespaceOfClusterScopedObjects(t *testing.T) {
+	const rule = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec:\n  validationActions: [Deny]\n" +
+		"  matchConstraints: {resourceRules: [{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles, roles]}]}\n" +
+		"  matchConditions: [{name: system, expression: \"!has(object.metadata.namespace) || object.metadata.namespace != 'kube-system'\"}]\n" +
+		"  validations: [{expression: \"object.rules.all(r, !('*' in r.verbs))\"}]\n"
+	for kind, status := range map[string]int{"ClusterRole": command.ExitDenied, "Role": 0} {
+		folder := t.TempDir()
+		policy, file := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "objects.yaml")
+		ok(t, os.WriteFile(policy, []byte(rule), 0o600))
+		ok(t, os.WriteFile(file, []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: "+kind+"\nmetadata: {name: all, namespace: kube-system}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n"), 0o600))
+		if got, out, errs := piped(t, "", nil, "apply", policy, "-r", file); got != status {
+			t.Errorf("%s: status %d, want %d\n%s%s", kind, got, status, out, errs)
 		}
 	}
 }

@@ -63,9 +63,9 @@ Generated from the commands; flags, formats and exit statuses are a contract.
 
 ## Flags from other sources
 
-A flag that is not on the command line is taken from, in this order, the environment variable
-` + "`QUAYMASTER_<FLAG>`" + ` (` + "`QUAYMASTER_REGISTRY_REQUESTS`" + ` for ` + "`--registry-requests`" + `; a list has a value on
-each line), the file that ` + "`--config`" + ` names, and the user's own file,
+A flag that is not on the command line is taken from, in this order, the file that ` + "`--config`" + ` names, the
+environment variable ` + "`QUAYMASTER_<FLAG>`" + ` (` + "`QUAYMASTER_REGISTRY_REQUESTS`" + ` for ` + "`--registry-requests`" + `; a list has a value
+on each line), and the user's own file,
 ` + "`$XDG_CONFIG_HOME/quaymaster/flags.yaml`" + ` (` + "`~/.config/quaymaster/flags.yaml`" + `). No file is ever read
 from the working directory or a repository. ` + "`serve`" + ` has its settings from its own ` + "`--config`" + ` alone.
 
@@ -81,6 +81,7 @@ from the working directory or a repository. ` + "`serve`" + ` has its settings f
 Only the command line and the file of ` + "`--config`" + ` may set a flag that can make a result less strict,
 such as ` + "`--key`, `--policy` or `--plain-http`" + `: a pull request can bring files, and sometimes variables. From
 elsewhere such a flag is an error (exit status 2); those that are accepted are ` + strings.Join(harmless, ", ") + `.
+Values that name a file to write (` + "`-o json=FILE`" + `) are not, and those that make a result stricter can only be ` + "`true`" + `.
 Each flag from another source is listed on standard error with its source, and in JSON under ` + "`flags`" + `.
 
 `)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,9 +48,11 @@ func TestFlagsFromOtherSources(t *testing.T) {
 		{"by the user's own file", map[string]string{"HOME": home}, nil, true, "--output json (from " + own + ")"},
 		{"by the user's own file elsewhere", map[string]string{"XDG_CONFIG_HOME": filepath.Join(home, ".config")}, nil, true, "from " + own},
 		{"by a file that is named", map[string]string{"HOME": home}, []string{"--config", file}, false, "--output text (from " + file + ")"},
-		{"a variable before files", map[string]string{"HOME": home, "QUAYMASTER_OUTPUT": "text"}, nil, false, "from QUAYMASTER_OUTPUT"},
+		{"a file that is named before a variable", map[string]string{"QUAYMASTER_OUTPUT": "json"}, []string{"--config", file}, false, "from " + file},
+		{"a variable before the user's own file", map[string]string{"HOME": home, "QUAYMASTER_OUTPUT": "text"}, nil, false, "from QUAYMASTER_OUTPUT"},
 		{"the command line before all", map[string]string{"QUAYMASTER_OUTPUT": "json"}, []string{"-o", "text"}, false, ""},
 		{"a folder that is not absolute is none", map[string]string{"XDG_CONFIG_HOME": "."}, nil, false, ""},
+		{"a home that is no folder", map[string]string{"HOME": os.DevNull}, nil, false, ""},
 		{"a variable of no flag", map[string]string{"QUAYMASTER_UNHEARD": "x", "QUAYMASTER_HELP": "true"}, nil, false, ""},
 	} {
 		code, out, errs := sourced(t, c.env, append([]string{"version"}, c.args...)...)
@@ -94,6 +97,27 @@ func TestFlagsThatWeaken(t *testing.T) {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}
+	// A file that is written could be one of those that are read, and false would relax --config.
+	policies := t.TempDir()
+	deny := filepath.Join(policies, "deny.yaml")
+	ok(t, os.WriteFile(deny, []byte("apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: none}\nspec:\n  images: [{glob: '**'}]\n  authorities: [{static: {action: fail}}]\n"), 0o600))
+	ok(t, os.WriteFile(filepath.Join(policies, "pass.yaml"), []byte("apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: all}\nspec:\n  images: [{glob: '**'}]\n  authorities: [{static: {action: pass}}]\n"), 0o600))
+	for _, row := range []struct {
+		env  map[string]string
+		args []string
+		code int
+		says string
+	}{
+		{map[string]string{"QUAYMASTER_OUTPUT": "json=" + deny}, []string{"verify", "--policy", policies, unsigned.Name}, command.ExitUsage, "names a file"},
+		{map[string]string{"QUAYMASTER_OUTPUT": "json"}, []string{"verify", "--policy", policies, unsigned.Name}, 1, "none"},
+		{map[string]string{"QUAYMASTER_OUTPUT": "trust"}, []string{"bundle", "create"}, command.ExitUsage, "names a file"},
+		{map[string]string{"QUAYMASTER_REQUIRE_TESTS": "false"}, []string{"test", policies}, command.ExitUsage, "can only be true"},
+		{map[string]string{"QUAYMASTER_REQUIRE_TESTS": "true"}, []string{"test", policies}, command.ExitUsage, "no check to run"},
+	} {
+		if code, out, errs := sourced(t, row.env, row.args...); code != row.code || !strings.Contains(out+errs, row.says) {
+			t.Errorf("%v: %v: %d, want %d with %q: %s%s", row.env, row.args, code, row.code, row.says, out, errs)
+		}
+	}
 	// A pull request's files in the working directory have no effect.
 	work := t.TempDir()
 	t.Chdir(work)
@@ -119,6 +143,7 @@ func TestFilesOfFlagsRefused(t *testing.T) {
 		"a value of another type":   {head + "flags: {output: {a: b}}\n", "output: want a string"},
 		"no YAML":                   {"a: [", "yaml"},
 		"a list for one value":      {head + "flags: {output: [json, text]}\n", "--output takes one value"},
+		"two documents":             {head + "flags: {output: json}\n---\n" + head, "more than one document"},
 		"--config in a file":        {head + "flags: {config: x}\n", "flags.config: there is no such name"},
 	} {
 		path := filepath.Join(t.TempDir(), "flags.yaml")
@@ -153,7 +178,7 @@ func TestHarmlessFlags(t *testing.T) {
 	}
 	for name := range flags {
 		for _, part := range []string{"insecure", "key", "certificate", "root", "policy", "match", "http", "exit", "ca", "annotation", "platforms", "mirrors", "attestation", "vsa", "layout", "bundle", "filename", "namespace", "resource", "userinfo", "effective", "kube", "context", "cluster", "gateway", "token"} {
-			if strings.Contains(name, part) && flagsource.IsHarmless(name) {
+			if strings.Contains(name, part) && slices.Contains(flagsource.Harmless(), name) {
 				t.Errorf("--%s is taken to be harmless", name)
 			}
 		}

@@ -27,12 +27,13 @@ var policyKinds = []string{
 	"quaymaster.dev/RegistryMirror", "quaymaster.dev/ImageOverride",
 }
 
-// InNamespace sets the namespace of objects that have none, as kubectl does, unless their kind
-// is cluster-scoped.
+// InNamespace sets the namespace of objects that have none, as kubectl does, and removes that of
+// cluster-scoped ones, as the API server does.
 func InNamespace(objects []workload.Object, namespace string, kinds []constraint.Resource) []workload.Object {
 	out := slices.Clone(objects)
 	for i, o := range out {
-		if o.IsDocument() || o.Namespace() != "" || InNoNamespace(kinds, o.Group(), o.Kind()) {
+		cluster := InNoNamespace(kinds, o.Group(), o.Kind())
+		if o.IsDocument() || cluster == (o.Namespace() == "") {
 			continue
 		}
 		var content map[string]any
@@ -45,7 +46,12 @@ func InNamespace(objects []workload.Object, namespace string, kinds []constraint
 		if meta == nil {
 			meta = map[string]any{}
 		}
-		meta["namespace"], content["metadata"] = namespace, meta
+		content["metadata"] = meta
+		if cluster {
+			delete(meta, "namespace")
+		} else {
+			meta["namespace"] = namespace
+		}
 		if placed, err := o.With(content); err == nil {
 			out[i] = placed
 		}

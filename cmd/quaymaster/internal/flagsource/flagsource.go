@@ -5,6 +5,7 @@
 package flagsource
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -59,8 +60,8 @@ func Register(root *cobra.Command) {
 	root.PersistentFlags().String(ConfigFlag, "", "`file` of flags (docs/cli.md)")
 }
 
-// Apply sets the flags of a command that the command line leaves out. A variable has precedence over
-// the file of --config, and that over the user's own.
+// Apply sets the flags of a command that the command line leaves out. The file of --config has
+// precedence over variables, and these over the user's own file: what is explicit decides.
 // A command with a --config of its own has its settings from there alone.
 func Apply(cmd *cobra.Command, env func(string) string) error {
 	if cmd.InheritedFlags().Lookup(ConfigFlag) == nil {
@@ -101,31 +102,48 @@ func Of(cmd *cobra.Command) []report.Flag {
 
 // apply sets one flag from the first source that has it.
 func apply(cmd *cobra.Command, f *pflag.Flag, path string, env func(string) string, files []file) error {
+	for _, from := range files {
+		if from.trusted {
+			if found, err := from.apply(cmd, f, path); found || err != nil {
+				return err
+			}
+		}
+	}
 	variable := prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 	if text := env(variable); text != "" {
-		if !IsHarmless(f.Name) {
-			return fmt.Errorf("%s: --%s can weaken a result, and is taken from the command line or the file of --config alone", variable, f.Name)
+		values := strings.Split(text, "\n")
+		if reason := refusal(f, values); reason != "" {
+			return fmt.Errorf("%s: %s", variable, reason)
 		}
-		return set(cmd, f, variable, strings.Split(text, "\n"))
+		return set(cmd, f, variable, values)
 	}
 	for _, from := range files {
-		value, found := from.Commands[path][f.Name]
-		if !found {
-			value, found = from.Flags[f.Name]
+		if !from.trusted {
+			if found, err := from.apply(cmd, f, path); found || err != nil {
+				return err
+			}
 		}
-		if !found {
-			continue
-		}
-		if !from.trusted && !IsHarmless(f.Name) {
-			return fmt.Errorf("%s: --%s can weaken a result, and is taken from the command line or the file of --config alone", from.path, f.Name)
-		}
-		texts, err := texts(value)
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", from.path, f.Name, err)
-		}
-		return set(cmd, f, from.path, texts)
 	}
 	return nil
+}
+
+// apply sets one flag from the file, if that has it.
+func (from *file) apply(cmd *cobra.Command, f *pflag.Flag, path string) (found bool, err error) {
+	value, found := from.Commands[path][f.Name]
+	if !found {
+		value, found = from.Flags[f.Name]
+	}
+	if !found {
+		return false, nil
+	}
+	values, err := texts(value)
+	if err != nil {
+		return true, fmt.Errorf("%s: %s: %w", from.path, f.Name, err)
+	}
+	if reason := refusal(f, values); reason != "" && !from.trusted {
+		return true, fmt.Errorf("%s: %s", from.path, reason)
+	}
+	return true, set(cmd, f, from.path, values)
 }
 
 // set sets a flag; one that is no list takes one value.
@@ -181,10 +199,11 @@ func read(cmd *cobra.Command, env func(string) string) ([]file, error) {
 	if path == "" {
 		return files, nil
 	}
-	f, err := load(path)
-	if os.IsNotExist(err) {
-		return files, nil
+	// A home that is no folder, or of another user, has no such file.
+	if _, err := os.Stat(path); err != nil {
+		return files, nil //nolint:nilerr // an optional file
 	}
+	f, err := load(path)
 	return append(files, f), err
 }
 
@@ -212,6 +231,9 @@ func load(path string) (file, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return f, err
+	}
+	if documents := bytes.Count(append([]byte("\n"), text...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("---")) {
+		return f, fmt.Errorf("%s has more than one document", path)
 	}
 	text, err = yaml.YAMLToJSONStrict(text)
 	if err != nil {

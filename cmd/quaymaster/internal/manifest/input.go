@@ -66,6 +66,9 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		}
 		kinds = append(engine.Definitions(objects), kinds...)
 	}
+	if err := checkKinds(requests); err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
 	for i := range requests {
 		f.place(&requests[i], kinds)
 	}
@@ -109,4 +112,14 @@ func (f *Flags) documents(t command.Terminal) ([]workload.Object, error) {
 		all = append(all, read...)
 	}
 	return all, nil
+}
+
+func checkKinds(requests []gate.Request) error {
+	var objects []workload.Object
+	for _, r := range requests {
+		if !r.Object.IsZero() {
+			objects = append(objects, r.Object)
+		}
+	}
+	return engine.CheckKinds(objects)
 }
