@@ -115,7 +115,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	if len(from.objects) == 0 && !f.cluster {
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
-	if err := engine.CheckKinds(from.objects); err != nil {
+	if err := manifest.CheckKinds(from.objects); err != nil {
 		return nil, fmt.Errorf("-r: %w", err)
 	}
 	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)

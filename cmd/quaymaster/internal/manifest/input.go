@@ -121,5 +121,5 @@ func checkKinds(requests []gate.Request) error {
 			objects = append(objects, r.Object)
 		}
 	}
-	return engine.CheckKinds(objects)
+	return CheckKinds(objects)
 }
