@@ -31,6 +31,11 @@ build: ## build bin/quaymaster
 	{ CGO_ENABLED=0 $(GO) build -v -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/quaymaster ./cmd/quaymaster 2>&1; echo "status $$?"; } | \
 	awk -v total="$$total" '/^status [0-9]+$$/ { exit $$2 } /^[a-zA-Z0-9.\/_~-]+$$/ { if (++n % 100 == 0) print n " of " total " packages compiled"; next } { print }'
 
+.PHONY: dev-cluster
+DEV ?= local
+dev-cluster: ## run the gateway of this checkout with a local API server (DEV=kind: in a cluster of kind or minikube, CONTEXT=NAME)
+	cd test/e2e && $(GO) run ./devcluster -form $(DEV) -context "$(CONTEXT)"
+
 .PHONY: images
 images: ## build the container images as OCI layouts in dist/images
 	cd deploy/image && $(GO) run . --version $(VERSION) --output $(CURDIR)/dist/images
