@@ -22,16 +22,16 @@ func TestExamplesPage(t *testing.T) {
 	}
 	for i, example := range examples {
 		text, _, _ := strings.Cut(example, "```")
-		flag := "--policy"
+		args, loaded := []string{"verify", image.Name, "--policy"}, command.ExitAllowed
 		if strings.Contains(text, "kind: RegistryMirror") {
-			flag = "--mirrors"
+			args, loaded = []string{"verify", image.Name, "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--mirrors"}, command.ExitDenied
 		}
 		for _, row := range []struct {
 			text string
 			code int
-		}{{text, command.ExitAllowed}, {strings.Replace(text, "\nspec:\n", "\nspec:\n  noSuchField: true\n", 1), command.ExitUsage}} {
+		}{{text, loaded}, {strings.Replace(text, "\nspec:\n", "\nspec:\n  noSuchField: true\n", 1), command.ExitUsage}} {
 			file := h.file(t, "example"+string(rune('a'+i))+".yaml", row.text)
-			if code, stdout, stderr := quaymaster(t, "verify", image.Name, flag, file); code != row.code {
+			if code, stdout, stderr := quaymaster(t, append(args, file)...); code != row.code {
 				t.Errorf("example %d: status %d, want %d: %s%s\n%s", i+1, code, row.code, stdout, stderr, row.text)
 			}
 		}

@@ -131,6 +131,18 @@ data: {gateway.yaml: "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration,
 	if status != 0 {
 		t.Fatalf("the bundle: exit status %d: %s%s", status, said, told)
 	}
+	eventually(t, func(context.Context) error {
+		status, said, told := command(t, folder, "policy", "list", "--context", "production")
+		for _, line := range []string{
+			`(?m)^ClusterPolicy/fromcluster +enforce +True +1 +Pod`, `(?m)^ImageValidatingPolicy/fromcluster +enforce +True `,
+			`(?m)^ClusterImagePolicy/fromcluster +enforce +True `, `(?m)^PolicyException/` + office + `/fromcluster +- `, `(?m)^ImageOverride/fromcluster +- `,
+		} {
+			if !regexp.MustCompile(line).MatchString(said) || status != 0 {
+				return fmt.Errorf("no %s: exit status %d: %s%s", line, status, said, told)
+			}
+		}
+		return nil
+	})
 	for name, from := range map[string][]string{"the cluster": {"--from-cluster", "production"}, "a bundle": {"--bundle", "cluster.tar.gz"}} {
 		t.Run(name, func(t *testing.T) {
 			status, said, told := command(t, folder, append([]string{"verify", "-o", "json", "-f", "all.yaml"}, from...)...)

@@ -1,0 +1,215 @@
+package policies
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// list is the JSON output.
+type list struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Items      []entry `json:"items"`
+}
+
+// entry is one policy, exception, override or trust root in the JSON output.
+type entry struct {
+	ID     string `json:"id"`
+	Source string `json:"source"`
+	// State is that of package catalog: ours, not-ours or broken.
+	State string `json:"state"`
+	// Mode is enforce, audit or background; empty for documents that are no policies.
+	Mode string `json:"mode,omitempty"`
+	// Ready is True, False or Unknown, as the gateway wrote it, or as it compiles; Reason is that of
+	// the condition.
+	Ready   string   `json:"ready"`
+	Reason  string   `json:"reason,omitempty"`
+	Message string   `json:"message,omitempty"`
+	Rules   []string `json:"rules,omitempty"`
+	Kinds   []string `json:"kinds,omitempty"`
+}
+
+// The modes.
+const (
+	enforce    = "enforce"
+	audit      = "audit"
+	background = "background"
+)
+
+// describe returns the entries of a catalog. Texts are the documents of a cluster, by the keys of the
+// entries; nil for those of files.
+func describe(entries []catalog.Entry, texts map[string][]byte) []entry {
+	all := []entry{}
+	for _, from := range entries {
+		e := entry{ID: identity(from), Source: from.Source, State: string(from.State), Ready: "True", Message: from.Why}
+		if from.State == catalog.Broken {
+			e.Ready = "False"
+		}
+		if from.State == catalog.NotOurs {
+			e.Ready = "-"
+		}
+		if texts != nil && from.State == catalog.Ours {
+			e.readCondition(texts[from.Key])
+		}
+		if p := from.Policy; p != nil {
+			e.Mode, e.Rules, e.Kinds = mode(p), rules(p), matched(p)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func identity(from catalog.Entry) string {
+	switch {
+	case from.Policy != nil:
+		return from.Policy.ID()
+	case from.Override != nil:
+		return "ImageOverride/" + from.Override.Name
+	case from.Root != nil:
+		return "TrustRoot/" + from.Root.Name
+	case from.Exception != nil:
+		return "PolicyException/" + strings.Trim(from.Exception.Namespace+"/"+from.Exception.Name, "/")
+	case from.Unknown != "":
+		return from.Unknown
+	}
+	return from.Source
+}
+
+// readCondition reads the condition Ready of a document, in one of the two places that kinds have for it.
+func (e *entry) readCondition(document []byte) {
+	type condition struct{ Type, Status, Reason, Message string }
+	var read struct {
+		Status struct {
+			Conditions      []condition
+			ConditionStatus struct{ Conditions []condition }
+		}
+	}
+	e.Ready = "Unknown"
+	if json.Unmarshal(document, &read) != nil {
+		return
+	}
+	for _, c := range slices.Concat(read.Status.Conditions, read.Status.ConditionStatus.Conditions) {
+		if c.Type == "Ready" {
+			e.Ready, e.Reason = c.Status, c.Reason
+			if c.Status != "True" || e.Message == "" {
+				e.Message = c.Message
+			}
+		}
+	}
+}
+
+func mode(p *policy.Policy) string {
+	switch {
+	case p.OnlyScanned, len(p.Rules)+len(p.Validations)+len(p.Mutations) == 0 && p.Broken == nil:
+		return background
+	case p.AuditOnly:
+		return audit
+	}
+	return enforce
+}
+
+// rules are the names of a policy's rules, in their order by type.
+func rules(p *policy.Policy) []string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, r := range p.Rules {
+		add(r.Name())
+	}
+	for _, r := range p.Mutations {
+		add(r.Name())
+	}
+	for _, r := range p.Validations {
+		add(r.Name())
+	}
+	for _, r := range p.Generations {
+		add(r.Name())
+	}
+	for _, r := range p.Alterations {
+		add(r.Name())
+	}
+	return names
+}
+
+// matched are the kinds that a policy matches, as policies write them. Pods include their ephemeral
+// containers.
+func matched(p *policy.Policy) []string {
+	targets := slices.Clone(p.Targets)
+	for _, g := range p.Generations {
+		targets = append(targets, g.Targets()...)
+	}
+	for _, a := range p.Alterations {
+		targets = append(targets, a.Targets()...)
+	}
+	var kinds []string
+	for _, t := range targets {
+		kind := t.Kind
+		if t.Subresource != "" {
+			kind += "/" + t.Subresource
+		}
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+	if slices.Contains(kinds, "Pod") {
+		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == "Pod/ephemeralcontainers" })
+	}
+	return kinds
+}
+
+// mostKinds bounds the kinds in a line of text; JSON has all.
+const mostKinds = 4
+
+// table is the text output: a line for each entry, and its message below.
+func table(entries []entry) string {
+	if len(entries) == 0 {
+		return "no policies\n"
+	}
+	rows := [][]string{{"POLICY", "MODE", "READY", "RULES", "KINDS"}}
+	for _, e := range entries {
+		kinds := strings.Join(e.Kinds[:min(len(e.Kinds), mostKinds)], ",")
+		if more := len(e.Kinds) - mostKinds; more > 0 {
+			kinds += ",+" + strconv.Itoa(more)
+		}
+		rows = append(rows, []string{report.Escape(e.ID), dash(e.Mode), e.Ready, strconv.Itoa(len(e.Rules)), dash(report.Escape(kinds))})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var text strings.Builder
+	for n, row := range rows {
+		for i, cell := range row {
+			if i+1 < len(row) {
+				cell += strings.Repeat(" ", widths[i]-len(cell)+2)
+			}
+			text.WriteString(cell)
+		}
+		text.WriteString("\n")
+		if n == 0 {
+			continue
+		}
+		if e := entries[n-1]; e.Message != "" && (e.Ready != "True" || e.State != string(catalog.Ours)) {
+			text.WriteString("    " + report.Escape(strings.TrimPrefix(e.Reason+": ", ": ")+e.Message) + "\n")
+		}
+	}
+	return text.String()
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

@@ -1,0 +1,120 @@
+// Package policies is the command quaymaster policy: the policies of a cluster or of folders, as a gateway
+// compiles them.
+package policies
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+)
+
+// New is the command with its subcommands.
+func New(t command.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "policy", Short: "List policies", Args: usage.NoArguments,
+		Long: `Show the policies of a cluster or of folders.
+
+Exit status: that of the subcommand.`,
+		Example: `  quaymaster policy list
+  quaymaster policy list policies/
+  quaymaster policy list --context production -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(listCommand(t))
+	return cmd
+}
+
+// listFlags are the flags of policy list.
+type listFlags struct {
+	setup  setup.Flags
+	format string
+}
+
+func listCommand(t command.Terminal) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   "list [FILE|DIR...]",
+		Short: "List policies with their mode, readiness and rules",
+		Long: `List the policies of a cluster, or of files and folders, as a gateway compiles
+them: the mode, whether they are ready, their rules, and the kinds that they match.
+A policy that cannot be compiled is listed with the reason; in a cluster the
+gateway denies what it matches until it is corrected.
+
+In a cluster, READY is the condition that the gateway wrote. Of files, it is
+whether the policy compiles; its kinds and look-ups are those of Kubernetes and of
+--resource.
+
+Exit status: 0 if every policy can be evaluated, 1 if one cannot, 3 if the cluster
+cannot be read, 2 for wrong use.`,
+		Example: `  quaymaster policy list
+  quaymaster policy list policies/
+  quaymaster policy list --context production -o json`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if err := usage.Choice("--output", f.format, output.Text, output.JSON); err != nil {
+				return err
+			}
+			if len(names) > 0 && (cmd.Flags().Changed("context") || cmd.Flags().Changed("kubeconfig")) {
+				return errors.New("give files or a cluster, not both")
+			}
+			entries, err := f.entries(cmd, t, names)
+			if err != nil {
+				return err
+			}
+			return write(t, entries, f.format)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.format, "output", "o", output.Text, "`format`: text or json")
+	flags.StringArrayVar(&f.setup.Resources, "resource", nil, "`file` of ConfigMaps, Secrets, Namespaces or definitions that policies of files look up; may be repeated")
+	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	flags.StringVar(&f.setup.Cluster.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
+	return cmd
+}
+
+func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []string) ([]entry, error) {
+	if len(names) > 0 {
+		read, err := f.setup.CompileEach(t, names)
+		if err != nil {
+			return nil, err
+		}
+		return describe(read, nil), nil
+	}
+	reader, notes, err := f.setup.OpenCluster(cmd.Context(), t, nil)
+	if err != nil {
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", err)
+		return nil, command.Status(command.ExitError)
+	}
+	defer reader.Close()
+	for _, note := range notes {
+		t.Warn(note)
+	}
+	return describe(reader.Entries(), reader.Texts()), nil
+}
+
+// write prints the entries, and returns the exit status.
+func write(t command.Terminal, entries []entry, format string) error {
+	if format == output.JSON {
+		text, err := json.MarshalIndent(list{APIVersion: "quaymaster.dev/v1alpha1", Kind: "PolicyList", Items: entries}, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(t.Out, string(text))
+	} else {
+		fmt.Fprint(t.Out, table(entries))
+	}
+	for _, e := range entries {
+		if e.State == string(catalog.Broken) {
+			return command.Status(command.ExitDenied)
+		}
+	}
+	return nil
+}

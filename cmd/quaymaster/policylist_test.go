@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+)
+
+// TestPolicyList: each document of a folder is listed with what a gateway makes of it, and a broken one makes the
+// exit status 1.
+func TestPolicyList(t *testing.T) {
+	rule := func(kind, name, spec, rule string) string {
+		return "apiVersion: kyverno.io/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n  " + spec + "\n  rules:\n  - name: r\n    match: {any: [{resources: {kinds: [Pod, ConfigMap]}}]}\n    " + rule + "\n"
+	}
+	const validate = "validate: {pattern: {metadata: {name: '?*'}}}"
+	sound := map[string]string{
+		"enforce.yaml":   rule("ClusterPolicy", "enforced", "validationFailureAction: Enforce", validate),
+		"audit.yaml":     rule("ClusterPolicy", "audited", "validationFailureAction: Audit", validate),
+		"generate.yaml":  rule("ClusterPolicy", "generated", "background: true", "generate: {apiVersion: v1, kind: ConfigMap, name: x, namespace: elsewhere, data: {data: {a: b}}}"),
+		"exception.yaml": "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e, namespace: shop}\nspec: {exceptions: [{policyName: enforced, ruleNames: [r]}], match: {any: [{resources: {kinds: [Pod]}}]}}\n",
+		"look-up.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: elsewhere}\n",
+	}
+	folder := t.TempDir()
+	for name, text := range sound {
+		ok(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
+	}
+	list := func(args ...string) (int, string, string) {
+		return quaymaster(t, append([]string{"policy", "list"}, args...)...)
+	}
+	want := `POLICY                         MODE        READY  RULES  KINDS
+ClusterPolicy/audited          audit       True   1      ConfigMap,Pod
+ClusterPolicy/enforced         enforce     True   1      ConfigMap,Pod
+PolicyException/shop/e         -           True   0      -
+ClusterPolicy/generated        background  True   1      ConfigMap,Pod
+`
+	if code, out, errs := list(folder); code != 0 || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("status %d:\n%s%s\nwant\n%s", code, out, errs, want)
+	}
+	ok(t, os.WriteFile(filepath.Join(folder, "z.yaml"), []byte(rule("ClusterPolicy", "misspelt", "validationFailureAktion: Enforce", validate)), 0o600))
+	code, out, _ := list(folder)
+	if code != command.ExitDenied || !strings.Contains(out, "ClusterPolicy/misspelt") || !strings.Contains(out, "validationFailureAktion") || !strings.Contains(out, "ClusterPolicy/enforced") {
+		t.Errorf("with a broken policy: status %d:\n%s", code, out)
+	}
+	code, out, _ = list(folder, "-o", "json")
+	var read struct {
+		Kind  string
+		Items []struct {
+			ID, State, Mode, Ready, Message string
+			Rules, Kinds                    []string
+		}
+	}
+	ok(t, json.Unmarshal([]byte(out), &read))
+	if code != command.ExitDenied || read.Kind != "PolicyList" || len(read.Items) != 5 {
+		t.Fatalf("status %d: %s", code, out)
+	}
+	for _, i := range read.Items {
+		if broken := i.ID == "ClusterPolicy/misspelt"; broken != (i.State == "broken") || broken != (i.Ready == "False") || broken != (i.Message != "") {
+			t.Errorf("%+v", i)
+		}
+	}
+	for reason, args := range map[string][]string{
+		"no such file": {filepath.Join(folder, "nothing")}, "no policy": {filepath.Join(folder, "look-up.yaml")},
+		"files and a cluster": {folder, "--context", "a"}, "a format": {folder, "-o", "yml"},
+	} {
+		if code, out, errs := list(args...); code != command.ExitUsage {
+			t.Errorf("%s: status %d: %s%s", reason, code, out, errs)
+		}
+	}
+	if code, _, errs := list("--kubeconfig", filepath.Join(folder, "nothing")); code != command.ExitError || errs == "" {
+		t.Errorf("a cluster that cannot be read: status %d: %s", code, errs)
+	}
+}
