@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/outcome"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
@@ -19,6 +20,7 @@ const maxAttempts = 3
 type alteration struct {
 	*evaluation
 	rule *set.AlterResult
+	made *outcome.Altered
 }
 
 // alter applies the alterations of the trigger to their targets.
@@ -33,24 +35,28 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 	results := set.Alterations(ctx, &s, e.finder())
 	for i := range results {
 		r := &results[i]
-		alteration := alteration{e, r}
-		id := ruleID{r.Policy.ID(), r.Rule}
-		about := Work{Policy: id.policy, Rule: id.rule}
+		alteration := alteration{evaluation: e, rule: r, made: &outcome.Altered{}}
+		about := Work{Policy: r.Policy.ID(), Rule: r.Rule}
 		switch {
-		case !alteration.calls() || r.Skip != "" || r.SkipGenerated && e.depth > 0:
+		case !alteration.calls() || r.SkipGenerated && e.depth > 0:
+		case r.Skip != "":
+			e.options.report(ctx, e.object, r.RuleResult)
 		case r.NeedsRequester && e.unknown != nil:
 			about.Err, about.Final = e.noRequester(), true
 			e.failed(about)
+			e.options.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
 		case r.Ruling.Result != policy.Pass:
 			about.Err = why(r.Ruling)
 			e.failed(about)
+			e.options.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
 		default:
 			for _, by := range r.Selections {
 				if err := alteration.alterAll(ctx, by); err != nil {
 					about.Err = err
-					e.failed(about)
+					alteration.made.Fail(err, e.failed(about))
 				}
 			}
+			alteration.made.Each(e.at.String(), e.object, r.RuleResult, func(object map[string]any, is policy.RuleResult) { e.options.report(ctx, object, is) })
 		}
 	}
 }
@@ -93,13 +99,15 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
 		}
 		at := keyOf(identity(target))
-		altered, err := a.alterOne(ctx, by, kind, target)
+		mutated, altered, err := a.alterOne(ctx, by, kind, target)
+		reported := true
 		switch {
 		case err != nil: // continue with the others
-			a.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
+			reported = a.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
 		case altered:
 			a.did(id, Altered, at)
 		}
+		a.made.Target(at.String(), target, mutated, err, reported)
 		return ctx.Err()
 	}
 	namespace := by.Namespace
@@ -153,44 +161,45 @@ func chosen(by policy.Selection, target map[string]any) bool {
 	return by.Labels == nil || by.Labels.Matches(labelsOf(target))
 }
 
-// alterOne changes one object, and reports whether there was a change.
-func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
+// alterOne changes one object. It returns the result of the rule, which is empty if the object is no
+// target any more, and whether there was a change.
+func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind, target map[string]any) (policy.Mutated, bool, error) {
 	for attempt := 1; ; attempt++ {
 		mutated := a.rule.Alter(ctx, by, target)
 		switch {
 		case mutated.Result == policy.Indeterminate:
-			return false, why(policy.Ruling{Reasons: mutated.Reasons})
+			return mutated, false, why(policy.Ruling{Reasons: mutated.Reasons})
 		case mutated.Result != policy.Pass || mutated.Object == nil:
-			return false, nil
+			return mutated, false, nil
 		}
 		operations := patch.Diff(target, mutated.Object)
 		if len(operations) == 0 {
-			return false, nil
+			return mutated, false, nil
 		}
 		t := identity(target)
-		if err := a.limiter.allow(keyOf(t)); err != nil {
-			return false, err
+		if err := a.limiter.Allow(keyOf(t)); err != nil {
+			return mutated, false, err
 		}
 		// The API server rejects the patch if the object has another resourceVersion.
 		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
 		err := a.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return false, nil
+			return policy.Mutated{}, false, nil
 		case err == nil:
-			return true, nil
+			return mutated, true, nil
 		case !errors.Is(err, ErrConflict) || attempt == maxAttempts:
-			return false, fmt.Errorf("change the target: %w", err)
+			return mutated, false, fmt.Errorf("change the target: %w", err)
 		}
 		target, err = a.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
 		if err != nil {
 			if errors.Is(err, ErrNotFound) {
-				return false, nil
+				return policy.Mutated{}, false, nil
 			}
-			return false, fmt.Errorf("read the target again: %w", err)
+			return mutated, false, fmt.Errorf("read the target again: %w", err)
 		}
 		if is, err := a.chooses(ctx, by, target); !is || err != nil {
-			return false, err
+			return policy.Mutated{}, false, err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/writelimit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -27,7 +28,7 @@ type Controller struct {
 	options Options
 	queue   *queue
 	there   *downstreams
-	limiter *limiter
+	limiter *writelimit.Limiter[key]
 
 	mu       sync.Mutex
 	set      *set.Set
@@ -49,7 +50,7 @@ func New(o Options) (*Controller, error) {
 		o.Now = time.Now
 	}
 	return &Controller{
-		options: o, queue: newQueue(), there: newDownstreams(), limiter: &limiter{now: o.Now, windows: map[key]window{}},
+		options: o, queue: newQueue(), there: newDownstreams(), limiter: writelimit.New[key](o.Now),
 		rules: map[ruleID]rule{}, hashes: map[key]sum{}, watches: map[watched]*watching{},
 	}, nil
 }

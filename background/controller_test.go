@@ -37,6 +37,7 @@ type bench struct {
 	changed chan struct{}
 	saved   background.Progress
 	told    []background.Work
+	reports reported
 	stop    func()
 }
 
@@ -114,7 +115,7 @@ func (b *bench) policies(list ...*policy.Policy) {
 func (b *bench) lead() {
 	b.t.Helper()
 	c, err := background.New(background.Options{
-		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b, Excluded: []string{"kube-system"},
+		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b, Reports: &b.reports, Excluded: []string{"kube-system"},
 	})
 	if err != nil {
 		b.t.Fatal(err)
@@ -164,13 +165,14 @@ func (b *bench) compile(name, text string, s generate.Settings) *policy.Policy {
 		Exclude  *match.Document `json:"exclude"`
 		Generate any             `json:"generate"`
 		Mutate   any             `json:"mutate"`
+		Conds    any             `json:"preconditions"`
 		Skip     bool            `json:"skipBackgroundRequests"`
 	}
 	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
 		b.t.Fatal(err)
 	}
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Source: "test", Hash: fmt.Sprintf("%x", text), Created: time.Now()}
-	r := generate.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, SkipGenerated: w.Skip}
+	r := generate.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, Preconditions: w.Conds, SkipGenerated: w.Skip}
 	o := rulecontext.Options{Engine: b.engine}
 	if w.Mutate != nil {
 		a, err := generate.CompileTargets(o, s, r, w.Mutate)

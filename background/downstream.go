@@ -17,49 +17,62 @@ type downstream struct {
 	rule *generated
 }
 
-// ensure creates or updates an object as a rule requires. It returns the object's key.
-func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (key, error) {
+// ensured is the state of an object that a rule requires.
+type ensured struct {
+	at key
+	// there: it exists. Ours: the rule made it, or keeps it as required.
+	there, ours bool
+}
+
+// ensure creates or updates an object as a rule requires.
+func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (ensured, error) {
 	t := identity(wanted.Object)
-	at := keyOf(t)
+	is := ensured{at: keyOf(t)}
 	kind, err := d.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: t.APIVersion, Kind: t.Kind})
 	if err != nil {
-		return at, err
+		return is, err
 	}
 	switch {
 	case kind.Namespaced && t.Namespace == "":
-		return at, errors.New("objects of its kind are in namespaces, and the rule names none")
+		return is, errors.New("objects of its kind are in namespaces, and the rule names none")
 	case !kind.Namespaced && t.Namespace != "":
-		return at, errors.New("objects of its kind are in no namespace, and the rule names one")
+		return is, errors.New("objects of its kind are in no namespace, and the rule names one")
 	}
 	have, err := d.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
-	switch {
-	case errors.Is(err, ErrNotFound):
+	if errors.Is(err, ErrNotFound) {
 		if !d.rule.entitled {
-			return at, nil
+			return is, nil
 		}
-		return at, d.create(ctx, kind, wanted)
-	case err != nil:
-		return at, err
-	case !wanted.Synchronize:
-		return at, nil
-	case leaving(have):
-		return at, errors.New("one of that name is being deleted")
+		is.there, is.ours = true, true
+		return is, d.create(ctx, kind, wanted)
+	}
+	if err != nil {
+		return is, err
 	}
 	owner, err := d.options.Records.ReadOrigin(have)
 	ours := err == nil
+	is.there, is.ours = true, ours && owner.Policy == d.rule.Policy.ID() && owner.Rule == d.rule.Rule
+	switch {
+	case !wanted.Synchronize:
+		return is, nil
+	case leaving(have):
+		return is, errors.New("one of that name is being deleted")
+	}
 	if ours && owner.Synchronize && (owner.Trigger.UID != d.self.UID || owner.Policy != d.rule.Policy.ID() || owner.Rule != d.rule.Rule) {
 		another, err := d.belongsToAnother(ctx, owner)
 		if err != nil {
-			return at, err
+			return is, err
 		}
 		if another {
-			return at, d.share(ctx, kind, owner, have, wanted)
+			return is, d.share(ctx, kind, owner, have, wanted)
 		}
 	}
 	if !ours && !d.rule.entitled {
-		return at, nil
+		is.there = false // it is of another owner, and this trigger requires none
+		return is, nil
 	}
-	return at, d.update(ctx, kind, have, wanted)
+	is.ours = true
+	return is, d.update(ctx, kind, have, wanted)
 }
 
 // create creates an object.
@@ -69,7 +82,7 @@ func (d downstream) create(ctx context.Context, kind Kind, wanted policy.Downstr
 		return err
 	}
 	at := keyOf(identity(object))
-	if err := d.limiter.allow(at); err != nil {
+	if err := d.limiter.Allow(at); err != nil {
 		return err
 	}
 	var made map[string]any
@@ -108,7 +121,7 @@ func (d downstream) update(ctx context.Context, kind Kind, have map[string]any, 
 		d.note(at, kind, origin, signed, have)
 		return nil
 	}
-	if err := d.limiter.allow(at); err != nil {
+	if err := d.limiter.Allow(at); err != nil {
 		return err
 	}
 	is, err := d.options.Cluster.Update(ctx, kind, object, Writing{Apply: d.rule.Terms.Apply})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/outcome"
+	"github.com/quaymaster/quaymaster/background/internal/writelimit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -95,19 +97,31 @@ func (e *evaluation) identify() {
 	}
 }
 
-// failed reports failed work, and schedules a retry unless the error is final.
-func (e *evaluation) failed(w Work) {
+// failed reports failed work, and schedules a retry unless the error is final. It returns false for an
+// error that is not reported yet.
+func (e *evaluation) failed(w Work) bool {
 	if w.Trigger.Name == "" {
 		w.Trigger = e.self
 	}
-	if busy, is := errors.AsType[*busyError](w.Err); is {
-		e.pause = max(e.pause, busy.pause)
+	if busy, is := errors.AsType[*writelimit.BusyError](w.Err); is {
+		e.pause = max(e.pause, busy.Pause)
 	}
 	e.again = e.again || !w.Final
 	if e.work.tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
-		return // a concurrent change, which the next attempt will read
+		return false // a concurrent change, which the next attempt will read
 	}
 	e.options.Observer.Worked(w)
+	return true
+}
+
+// report passes the results of rules about an object on to reports. When the lead ends, errors are of
+// no rule.
+func (o *Options) report(ctx context.Context, object map[string]any, results ...policy.RuleResult) {
+	if o.Reports == nil || len(results) == 0 || ctx.Err() != nil {
+		return
+	}
+	s := subjectOf(object, "")
+	o.Reports.Report(ctx, &s, results)
 }
 
 // quietTries is the number of conflicts that are not reported.
@@ -224,40 +238,60 @@ func (e *evaluation) finder() policy.Finder {
 // whether the write succeeded or not.
 func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generated) map[key]bool {
 	wanted := map[key]bool{}
+	var reported []policy.RuleResult
 	for id, r := range results {
 		about := Work{Policy: id.policy, Rule: id.rule}
 		switch {
-		case r.Skip != "", r.Terms.SkipGenerated && e.depth > 0:
-			continue
+		case r.Terms.SkipGenerated && e.depth > 0:
+		case r.Skip != "":
+			reported = append(reported, r.RuleResult)
 		case r.NeedsRequester && e.unknown != nil:
 			// Without the requester the rule itself is indeterminate where it reads them.
 			if (len(r.Objects) > 0 || r.Ruling.Result != policy.Pass) && r.entitled {
 				about.Err, about.Final = e.noRequester(), true
 				e.failed(about)
+				reported = append(reported, outcome.Failed(r.RuleResult, about.Err))
 			}
-			continue
 		case r.Ruling.Result != policy.Pass:
 			about.Err = why(r.Ruling)
 			e.failed(about)
-			continue
+			reported = append(reported, outcome.Failed(r.RuleResult, about.Err))
 		case e.depth >= maxDepth:
 			if len(r.Objects) > 0 && r.entitled {
 				about.Err, about.Final = fmt.Errorf("the trigger was itself generated, as the last of %d in a row: a rule must not generate its own triggers",
 					e.depth), true
 				e.failed(about)
+				reported = append(reported, outcome.Failed(r.RuleResult, about.Err))
 			}
-			continue
-		}
-		for _, object := range r.Objects {
-			at, err := downstream{e, r}.ensure(ctx, object)
-			wanted[at] = true
-			if err != nil {
-				about.Object, about.Err = at.String(), err
-				e.failed(about)
+		default:
+			if one, ok := (downstream{e, r}).write(ctx, wanted); ok {
+				reported = append(reported, one)
 			}
 		}
 	}
+	e.options.report(ctx, e.object, reported...)
 	return wanted
+}
+
+// write creates and updates all objects that the rule requires, and adds their keys. It returns the
+// rule's result for reports, and false if there is none yet.
+func (d downstream) write(ctx context.Context, wanted map[key]bool) (policy.RuleResult, bool) {
+	var made outcome.Generated
+	r := d.rule
+	for _, object := range r.Objects {
+		is, err := d.ensure(ctx, object)
+		wanted[is.at] = true
+		switch {
+		case err != nil:
+			reported := d.failed(Work{Policy: r.Policy.ID(), Rule: r.Rule, Object: is.at.String(), Err: err})
+			made.Fail(fmt.Errorf("%s: %w", is.at, err), reported)
+		case is.there:
+			made.There(object.Object, is.ours)
+		default:
+			made.Absent()
+		}
+	}
+	return made.Result(r.RuleResult)
 }
 
 // why joins the reasons of a rule that could not be evaluated into one error.

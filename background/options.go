@@ -25,12 +25,6 @@ const (
 	// maxDepth bounds chains of generated objects: a rule that generates its own triggers would
 	// never end.
 	maxDepth = 5
-	// maxWrites bounds the writes of one object in writesWindow: two rules, or a rule and another
-	// controller, could overwrite each other forever.
-	maxWrites    = 10
-	writesWindow = time.Minute
-	// maxCounted bounds the objects with counted writes.
-	maxCounted = 10_000
 	// maxWatches bounds the watched kinds and namespaces: each needs a stream.
 	maxWatches = 200
 	// reviewInterval is the interval of checks for kinds that were not served.
@@ -111,7 +105,14 @@ type Observer interface {
 	Failed(err error)
 }
 
-// Options are the dependencies of a Controller; all but Images and Excluded are required.
+// Reports receives the results of rules for reports about the objects of the cluster, concurrently: of
+// generate rules about their triggers, and of mutate-existing rules about their targets and triggers. It
+// may wait until ctx ends.
+type Reports interface {
+	Report(ctx context.Context, about *policy.Subject, results []policy.RuleResult)
+}
+
+// Options are the dependencies of a Controller; all but Images, Reports and Excluded are required.
 type Options struct {
 	Cluster    Cluster
 	Policies   Policies
@@ -120,6 +121,7 @@ type Options struct {
 	Records    *record.Keeper
 	Memory     Memory
 	Observer   Observer
+	Reports    Reports
 	// Excluded are excluded namespaces: triggers in them are ignored.
 	Excluded []string
 	// Now is the wall clock; nil means time.Now.

@@ -53,7 +53,8 @@ type Generated struct {
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
 	// Objects are those that are to be there, each of them whole.
-	Objects []Downstream
+	Objects    []Downstream
+	Properties map[string]string // the author's words for reports
 }
 
 // Downstream is an object that a Generation generates.
@@ -95,7 +96,8 @@ type Selected struct {
 	Selections []Selection
 	// Alter returns the changed form of an object that one of the selections found. It is not
 	// safe for concurrent use.
-	Alter func(ctx context.Context, by Selection, target map[string]any) Mutated
+	Alter      func(ctx context.Context, by Selection, target map[string]any) Mutated
+	Properties map[string]string // the author's words for reports about the trigger
 }
 
 // Selection selects existing objects.

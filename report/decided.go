@@ -19,6 +19,8 @@ const (
 	// ProcessShadow is the process, in reports, of an admission review whose outcome is not
 	// enforced.
 	ProcessShadow Process = "admission review in shadow"
+	// ProcessBackground is the process of rules about other objects: generate and mutate-existing.
+	ProcessBackground Process = "background controller"
 )
 
 // Occasion is the context of a decision: the time, the process and the request.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
@@ -22,6 +24,7 @@ import (
 	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
@@ -44,7 +47,8 @@ type Config struct {
 	// if the context ended first.
 	Key     func(context.Context) ([]byte, bool)
 	Metrics Metrics
-	Events  Events // nil: none are written
+	Events  Events  // nil: none are written
+	Reports Reports // nil: none are written
 	Log     *slog.Logger
 }
 
@@ -71,6 +75,11 @@ type Metrics interface {
 // Events writes events soon and never waits.
 type Events interface {
 	Record(event record.Event)
+}
+
+// Reports writes the results of decisions to reports. Put waits while too many are pending.
+type Reports interface {
+	Put(ctx context.Context, d report.Decided) error
 }
 
 // Runner is the component that runs rules about other objects, on the leader.
@@ -104,11 +113,32 @@ func (c Config) controller(key []byte) (*background.Controller, error) {
 		return nil, err
 	}
 	cluster := &apiServer{client: c.Client, kinds: c.Kinds}
-	return background.New(background.Options{
+	options := background.Options{
 		Cluster: cluster, Policies: policies{c.Policies, cluster}, Namespaces: c.Namespaces, Images: objectImages{},
 		Records: records, Observer: observer{log: c.Log, metrics: c.Metrics, events: c.Events}, Excluded: append(slices.Clone(c.Excluded), c.Namespace),
 		Memory: newProgressStore(c.Leases, c.Namespace, c.Replica),
+	}
+	if c.Reports != nil {
+		options.Reports = results{to: c.Reports, log: c.Log}
+	}
+	return background.New(options)
+}
+
+// results implements background.Reports.
+type results struct {
+	to  Reports
+	log *slog.Logger
+}
+
+// Report passes the results about an object on as a decision about it.
+func (r results) Report(ctx context.Context, about *policy.Subject, of []policy.RuleResult) {
+	err := r.to.Put(ctx, report.Decided{
+		Outcome:  gate.Outcome{Subject: about, Rules: of},
+		Occasion: report.Occasion{Time: time.Now(), Process: report.ProcessBackground, Allowed: true}, // the object exists
 	})
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("results of rules about other objects are not in reports", slog.String("error", err.Error()))
+	}
 }
 
 // policies implements background.Policies.

@@ -27,6 +27,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -430,5 +432,48 @@ func TestObjectImages(t *testing.T) {
 	}
 	if found, err := (objectImages{}).Finder(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}})(nil); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+// reportNotes keeps decisions, or refuses them.
+type reportNotes struct {
+	all  []report.Decided
+	fail error
+}
+
+func (n *reportNotes) Put(_ context.Context, d report.Decided) error {
+	n.all = append(n.all, d)
+	return n.fail
+}
+
+// TestResultsForReports: the results of rules about other objects are decisions about objects that
+// exist.
+func TestResultsForReports(t *testing.T) {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}
+	about := &policy.Subject{Version: "v1", Kind: "Namespace", Namespace: "team", Name: "team", Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "team", "uid": "u"}})}
+	given := []policy.RuleResult{
+		{Policy: p, Rule: "made", Kind: policy.GenerateRule, Ruling: policy.Ruling{Result: policy.Pass, Reasons: []policy.Reason{{Message: "they exist"}}}},
+		{Policy: p, Rule: "failed", Kind: policy.GenerateRule, Ruling: policy.Ruling{Result: policy.Pass}, Err: errors.New("forbidden")},
+		{Policy: p, Rule: "excluded", Kind: policy.AlterRule, Skip: "conditions"},
+	}
+	var log strings.Builder
+	notes := &reportNotes{}
+	results{to: notes, log: slog.New(slog.NewTextHandler(&log, nil))}.Report(t.Context(), about, given)
+	if len(notes.all) != 1 || log.Len() != 0 {
+		t.Fatalf("%+v, %s", notes.all, log.String())
+	}
+	var got []string
+	for _, r := range result.Of(notes.all[0]) {
+		got = append(got, r.Rule+" "+string(r.Status)+" "+r.Message)
+		if r.Resource.UID != "u" || r.Process != report.ProcessBackground || r.Time.IsZero() {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := []string{"made pass they exist", "failed error forbidden", "excluded skip conditions"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	results{to: &reportNotes{fail: errors.New("full")}, log: slog.New(slog.NewTextHandler(&log, nil))}.Report(t.Context(), about, given)
+	if !strings.Contains(log.String(), "full") {
+		t.Errorf("the log has %q", log.String())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/report/decisionlog/sink"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -51,6 +53,33 @@ func LeftOut(view *scan.View) []result.Policy {
 		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
 	}
 	return list
+}
+
+// AboutOthers returns the rules about other objects that may have a result for an object, which a scan
+// does not evaluate: the generate rules that it may be a trigger of, and all mutate-existing rules, whose
+// targets are any objects. Active returns the active policies; nil until they are loaded.
+func AboutOthers(active func() *set.Set) func(of *policy.Subject) []result.Rule {
+	return func(of *policy.Subject) []result.Rule {
+		set := active()
+		if set == nil || of == nil {
+			return nil
+		}
+		var list []result.Rule
+		created, updated := *of, *of
+		created.Operation, updated.Operation = "CREATE", "UPDATE"
+		for _, p := range set.Policies() {
+			name := result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+			for _, g := range p.Generations {
+				if g.Selects(&created) || g.Selects(&updated) {
+					list = append(list, result.Rule{Policy: name, Rule: g.Name()})
+				}
+			}
+			for _, a := range p.Alterations {
+				list = append(list, result.Rule{Policy: name, Rule: a.Name()})
+			}
+		}
+		return list
+	}
 }
 
 // DecisionLogReadings are the values of the gauges of the decision log and its sinks.

@@ -23,6 +23,7 @@ type Recorder struct {
 	Metrics   counter
 	Events    Events // nil: no events
 	Sinks     Sinks
+	Creations *Creations // nil: the results of mutation rules for new objects are left to the scan
 }
 
 // counter counts responses and decisions.

@@ -19,8 +19,8 @@ type Sinks struct {
 	// Last receives only the final decision: an object that the mutating endpoint admits comes to
 	// the validating one, and a denied one never does.
 	Last []report.Sink
-	// Mutated receives the results of mutation rules alone, which only the mutating endpoint has, for
-	// objects that were there before: others have no UID yet.
+	// Mutated receives the results of mutation rules alone, which only the mutating endpoint has. Those
+	// for a new object, which has no UID there yet, follow with the validating endpoint's decision.
 	Mutated []report.Sink
 }
 
@@ -51,12 +51,37 @@ func (r Recorder) pass(review admission.Review) {
 	for _, sink := range r.Sinks.Last {
 		sink.Take(d)
 	}
+	if review.Endpoint == admission.Validate && r.holds(&d) {
+		r.passRules(d, r.Creations.get(&d))
+	}
 }
 
-// passMutations passes the results of mutation rules on.
+// holds reports whether the results of mutation rules for a new object wait for its UID.
+func (r Recorder) holds(d *report.Decided) bool {
+	return r.Creations != nil && len(r.Sinks.Mutated) > 0 && d.Occasion.Operation == "CREATE" && d.Occasion.Undecided == "" &&
+		d.Occasion.Allowed && !d.Occasion.DryRun && !d.Occasion.Shadow
+}
+
+// passMutations passes the results of mutation rules on, or has them wait.
 func (r Recorder) passMutations(d report.Decided) {
 	rules := slices.DeleteFunc(slices.Clone(d.Outcome.Rules), func(rule policy.RuleResult) bool { return rule.Kind != policy.MutateRule })
-	if d.Occasion.Operation != "UPDATE" || len(rules) == 0 {
+	for i := range rules {
+		if r := &rules[i]; r.Unchanged && r.Err == nil {
+			r.Skip, r.Unchanged, r.Ruling = "", false, policy.Ruling{Result: policy.Pass} // nothing is left to change, as in a scan
+		}
+	}
+	switch {
+	case len(rules) == 0:
+	case d.Occasion.Operation == "UPDATE":
+		r.passRules(d, rules)
+	case r.holds(&d):
+		r.Creations.put(&d, rules)
+	}
+}
+
+// passRules passes results of mutation rules on, if there are any.
+func (r Recorder) passRules(d report.Decided, rules []policy.RuleResult) {
+	if len(rules) == 0 {
 		return
 	}
 	d.Outcome = gate.Outcome{Subject: d.Outcome.Subject, Result: d.Outcome.Result, Rules: rules}

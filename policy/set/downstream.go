@@ -17,8 +17,7 @@ type GenerateResult struct {
 	Objects []policy.Downstream
 }
 
-// Generate evaluates the generations for a trigger, in the order of policies and rules, and
-// returns the result of each rule that matches it.
+// Generate returns the results of the generations that match a trigger, in the order of policies and rules.
 func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy.Finder) []GenerateResult {
 	if len(s.generations.all) == 0 {
 		return nil
@@ -41,6 +40,7 @@ func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy
 		} else if result.Ruling.Result == policy.Pass {
 			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
 		}
+		result.Properties = generated.Properties
 		first.applied(&result.RuleResult)
 		results = append(results, result)
 	}
@@ -62,8 +62,7 @@ type AlterResult struct {
 	Alter      func(ctx context.Context, by policy.Selection, target map[string]any) policy.Mutated
 }
 
-// Alterations evaluates the alterations for a trigger, in the order of policies and rules, and
-// returns the result of each rule that matches it. It alters nothing.
+// Alterations returns the results of the alterations that match a trigger, in the same order. It alters nothing.
 func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find policy.Finder) []AlterResult {
 	if len(s.alterations.all) == 0 {
 		return nil
@@ -89,6 +88,7 @@ func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find pol
 		} else if result.Ruling.Result == policy.Pass {
 			result.Selections, result.Alter = selected.Selections, selected.Alter
 		}
+		result.Properties = selected.Properties
 		first.applied(&result.RuleResult)
 		results = append(results, result)
 	}

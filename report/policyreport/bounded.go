@@ -67,6 +67,15 @@ func boundedPolicies(of []result.Policy) []result.Policy {
 	return all
 }
 
+func boundedRules(of []result.Rule) []result.Rule {
+	all := make([]result.Rule, len(of))
+	for i, r := range of {
+		b := bounded(result.Result{Policy: r.Policy, Rule: r.Rule})
+		all[i] = result.Rule{Policy: b.Policy, Rule: b.Rule}
+	}
+	return all
+}
+
 // properties returns the properties of a policy's author for a report: without reserved names,
 // and the first by name if there are too many.
 func properties(of map[string]string) map[string]string {

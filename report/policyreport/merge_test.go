@@ -240,12 +240,22 @@ func TestGoing(t *testing.T) {
 		{"but was not asked", func(r *policyreport.Report) bool {
 			return r.Replace(objectNamed("pod-c"), at(3), nil, policies("p")...)
 		}, "pass; owner warn; pod-c fail no; pod-d fail never", false},
+		{"but this rule was not asked", func(r *policyreport.Report) bool {
+			return r.ReplaceOthers(objectNamed("pod-c"), at(3), nil, policyreport.Staying{Rules: []result.Rule{{Policy: policies("p")[0], Rule: "r"}}})
+		}, "pass; owner warn; pod-c fail no; pod-d fail never", false},
+		{"but another rule was not asked", func(r *policyreport.Report) bool {
+			return r.ReplaceOthers(objectNamed("pod-c"), at(3), nil, policyreport.Staying{Rules: []result.Rule{{Policy: policies("p")[0], Rule: "s"}}})
+		}, "pass; owner warn; pod-d fail never", true},
 		{"it has another result", func(r *policyreport.Report) bool {
 			return r.Replace(objectNamed("pod-c"), at(3), words(t, "3 pod-c skip"))
 		}, "pass; owner warn; pod-c skip; pod-d fail never", true},
 		{"the policy has no such rule any more", func(r *policyreport.Report) bool {
 			return r.Replace(objectNamed("pod-c"), at(3), words(t, "3 pod-c skip /other +second"))
 		}, "skip; owner warn; pod-d fail never", true},
+		{"the policy has this rule, which was not asked", func(r *policyreport.Report) bool {
+			staying := policyreport.Staying{Rules: []result.Rule{{Policy: policies("p")[0], Rule: "r"}}}
+			return r.ReplaceOthers(objectNamed("pod-c"), at(3), words(t, "3 pod-c skip /other +second"), staying)
+		}, "skip; pass; owner warn; pod-c fail no; pod-d fail never", true},
 	} {
 		for _, reread := range []bool{false, true} {
 			where := place(t, policyreport.ByWorkload, word(t, "1 pod-a pass"), objectNamed("owner"))

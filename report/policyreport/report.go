@@ -39,9 +39,23 @@ func (r *Report) Merge(results []result.Result) bool { return r.content.Merge(al
 // A caller with the results of several objects passes all of them to Merge first, so that the
 // most frequent result becomes the shared one.
 func (r *Report) Replace(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
+	return r.ReplaceOthers(of, at, results, Staying{Policies: unasked})
+}
+
+// Staying are results that were not evaluated: of policies, and of single rules about the object
+// itself.
+type Staying struct {
+	Policies []result.Policy
+	Rules    []result.Rule
+}
+
+// ReplaceOthers is Replace for an evaluation that leaves out policies and single rules. The results of
+// these stay.
+func (r *Report) ReplaceOthers(of report.Resource, at time.Time, results []result.Result, staying Staying) bool {
 	results = allBounded(results)
 	changed := r.content.Merge(results)
-	return r.content.Drop(boundedResource(of), at, results, boundedPolicies(unasked)...) || changed
+	stays := merge.Staying{Policies: boundedPolicies(staying.Policies), Rules: boundedRules(staying.Rules)}
+	return r.content.Drop(boundedResource(of), at, results, stays) || changed
 }
 
 // IsEmpty reports whether the report has no results, so that no object is stored.
@@ -50,7 +64,7 @@ func (r *Report) IsEmpty() bool { return r.content.IsEmpty() }
 // ForgetResource removes the listed results of a deleted object, and reports whether there were
 // any. A shared result of pods stays, since its other pods are unknown.
 func (r *Report) ForgetResource(of report.Resource) bool {
-	return r.content.Drop(boundedResource(of), time.Time{}, nil)
+	return r.content.Drop(boundedResource(of), time.Time{}, nil, merge.Staying{})
 }
 
 // Keep removes results of policies that are not in the list, overrides included

@@ -42,6 +42,49 @@ func TestTheScan(t *testing.T) {
 	})
 }
 
+// TestTheScanAndOtherObjects: a scan leaves the results of rules about other objects, which it does not
+// evaluate, until such a rule does not match the object any more.
+func TestTheScanAndOtherObjects(t *testing.T) {
+	for _, passes := range []bool{true, false} { // a pass is stored without its process
+		for _, counted := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStore()
+				matches := true
+				p := run(t, s, func(o *publish.Options) {
+					o.Selection.CountPasses = counted
+					o.Others = func(*policy.Subject) []result.Rule {
+						if !matches {
+							return nil
+						}
+						return []result.Rule{{Policy: result.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "make"}}
+					}
+				})
+				defer p.stop()
+				made := func(d *report.Decided, s *policy.Subject) {
+					d.Occasion.Process, s.Operation, d.Outcome.Rules[0].Kind, d.Outcome.Rules[0].Rule = report.ProcessBackground, "", policy.GenerateRule, "make"
+				}
+				if err := p.Put(t.Context(), decided("lone", "", passes, made)); err != nil {
+					t.Fatal(err)
+				}
+				scan := func(want string) {
+					t.Helper()
+					if err := p.Put(t.Context(), decided("lone", "", false, func(d *report.Decided, _ *policy.Subject) { d.Occasion.Process = report.ProcessScan })); err != nil {
+						t.Fatal(err)
+					}
+					wait(time.Minute)
+					if got := s.summary("shop/quaymaster-uid-lone"); got != want {
+						t.Errorf("passes %t, counted %t, matches %t: %s, want %s", passes, counted, matches, got, want)
+					}
+				}
+				wait(time.Minute)
+				scan(map[bool]string{true: "fail:1 pass:1", false: "fail:2"}[passes])
+				matches = false
+				scan("fail:1")
+			})
+		}
+	}
+}
+
 // TestTheScanOfAWorkload: the most frequent result of the pods is the shared one, whichever
 // pod was scanned first.
 func TestTheScanOfAWorkload(t *testing.T) {
@@ -144,8 +187,10 @@ func TestTheSameAgain(t *testing.T) {
 // nothing worse, keeps its failure for the object.
 func TestAnUpdateHidesNoFailure(t *testing.T) {
 	for _, row := range []struct {
-		operation, want string
-	}{{"UPDATE", "labels fail"}, {"CREATE", "labels skip"}} {
+		operation string
+		kind      policy.RuleKind
+		want      string
+	}{{"UPDATE", policy.ValidateRule, "labels fail"}, {"CREATE", policy.ValidateRule, "labels skip"}, {"UPDATE", policy.MutateRule, "labels skip"}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore()
 			p := run(t, s)
@@ -153,7 +198,7 @@ func TestAnUpdateHidesNoFailure(t *testing.T) {
 			p.Take(decided("lone", "", false))
 			wait(time.Minute)
 			p.Take(decided("lone", "", true, func(d *report.Decided, s *policy.Subject) {
-				s.Operation, d.Outcome.Rules[0].Skip = row.operation, "it violated the rule before"
+				s.Operation, d.Outcome.Rules[0].Kind, d.Outcome.Rules[0].Skip = row.operation, row.kind, "it violated the rule before"
 			}))
 			wait(time.Minute)
 			if got := s.results("shop/quaymaster-uid-lone"); !slices.Equal(got, []string{row.want}) {

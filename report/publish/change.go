@@ -60,7 +60,7 @@ func (c *change) join(later *change) {
 			to.add(s)
 		}
 		if each.whole.After(to.whole) {
-			to.whole = each.whole
+			to.whole, to.others = each.whole, each.others
 		}
 		if each.gone.After(to.gone) {
 			to.gone = each.gone
@@ -89,7 +89,7 @@ func (c *change) apply(to *policyreport.Report, unasked []result.Policy) {
 	to.Merge(all) // all at once: the most frequent result becomes the shared one
 	for _, i := range c.items {
 		if !i.whole.IsZero() {
-			to.Replace(i.of, i.whole, i.results(), unasked...)
+			to.ReplaceOthers(i.of, i.whole, i.results(), policyreport.Staying{Policies: unasked, Rules: i.others})
 		}
 		if !i.gone.IsZero() {
 			to.Replace(i.of, i.gone, nil)

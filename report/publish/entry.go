@@ -70,9 +70,10 @@ func (s entry) result(of report.Resource) result.Result {
 type item struct {
 	of      report.Resource
 	entries []entry
-	// whole is the time from which the results are complete, and gone the time of the object's
-	// deletion; zero for neither.
+	// whole is the time from which the results are complete but for the rules in others, and gone the
+	// time of the object's deletion; zero for neither.
 	whole, gone time.Time
+	others      []result.Rule
 }
 
 // add adds a result, which replaces an older one on the same line.
@@ -102,5 +103,5 @@ func (i *item) results() []result.Result {
 
 // bytes is the approximate size, without the words themselves.
 func (i *item) bytes() int {
-	return itemCost + wordCost*len(i.entries) + len(i.of.Name) + len(i.of.UID)
+	return itemCost + wordCost*(len(i.entries)+len(i.others)) + len(i.of.Name) + len(i.of.UID)
 }

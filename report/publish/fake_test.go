@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,21 @@ func (s *store) results(name string) []string {
 	}
 	slices.Sort(words)
 	return words
+}
+
+// summary returns the counts of a report, as in "fail:1 pass:2".
+func (s *store) summary(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	summary, _ := s.objects[name]["summary"].(map[string]any)
+	var counts []string
+	for status, count := range summary {
+		if count != 0.0 {
+			counts = append(counts, fmt.Sprint(status, ":", count))
+		}
+	}
+	slices.Sort(counts)
+	return strings.Join(counts, " ")
 }
 
 func nameOf(object map[string]any) string {

@@ -64,6 +64,13 @@ func TestDecisionsWithoutReport(t *testing.T) {
 		{"a scan found it", func(d *report.Decided, _ *policy.Subject) {
 			d.Occasion.Process, d.Occasion.Operation = report.ProcessScan, ""
 		}, 1},
+		{"a rule about other objects", func(d *report.Decided, _ *policy.Subject) {
+			d.Occasion.Process, d.Occasion.Operation, d.Outcome.Rules[0].Kind = report.ProcessBackground, "", policy.GenerateRule
+		}, 1},
+		{"a rule about other objects, and its policy's author disabled them", func(d *report.Decided, _ *policy.Subject) {
+			d.Occasion.Process, d.Occasion.Operation, d.Outcome.Rules[0].Kind = report.ProcessBackground, "", policy.GenerateRule
+			d.Outcome.Rules[0].Policy.Unreported = true
+		}, 0},
 		{"undecided", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Undecided = "timed-out" }, 0},
 		{"a client connects to it", func(_ *report.Decided, s *policy.Subject) { s.Operation = "CONNECT" }, 0},
 		{"a part of it that is another object", func(_ *report.Decided, s *policy.Subject) { s.Subresource = "eviction" }, 0},

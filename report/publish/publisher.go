@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/result"
@@ -29,6 +30,9 @@ type Options struct {
 	// Unasked returns the policies that a scan currently does not evaluate. Their results from
 	// admission stay. Nil means that a scan evaluates all.
 	Unasked func() []result.Policy
+	// Others returns the rules about other objects that may have results for an object. A scan does not
+	// evaluate them, so that these results stay. Nil means that there are none.
+	Others func(of *policy.Subject) []result.Rule
 	// Observer is required.
 	Observer Observer
 	// Now is the wall clock; nil means time.Now.
@@ -96,6 +100,9 @@ func New(o Options) (*Publisher, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Others == nil {
+		o.Others = func(*policy.Subject) []result.Rule { return nil }
 	}
 	if o.Unasked == nil {
 		o.Unasked = func() []result.Policy { return nil }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/result"
@@ -97,10 +99,11 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 		}
 		return changes[place]
 	}
+	mayExempt := d.Outcome.Subject.Operation == "UPDATE" && !onlyMutates(&d.Outcome)
 	for _, r := range result.Of(d) {
 		// An update may be exempt because it does not worsen the object. The object's earlier
 		// violations persist, and the scan detects when they end.
-		if r.Policy.Unreported || d.Outcome.Subject.Operation == "UPDATE" && r.Status == result.Skip && r.Exception == "" {
+		if r.Policy.Unreported || mayExempt && r.Status == result.Skip && r.Exception == "" {
 			continue
 		}
 		r.Resource = of
@@ -114,13 +117,19 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 	for _, c := range changes {
 		c.fresh = justNow && d.Outcome.Subject.Operation == "CREATE" && d.Occasion.Process == report.ProcessAdmission && of.UID != "" && c.at.Scope.UID == of.UID
 		if d.Occasion.Process == report.ProcessScan {
-			c.item(of).whole = d.Occasion.Time
+			one := c.item(of)
+			one.whole, one.others = d.Occasion.Time, p.options.Others(d.Outcome.Subject)
 		}
 		if err := p.pending.add(ctx, c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// onlyMutates reports whether an outcome has results of mutation rules alone, which have no violations.
+func onlyMutates(o *gate.Outcome) bool {
+	return len(o.Verdicts) == 0 && !slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool { return r.Kind != policy.MutateRule })
 }
 
 // inPlace returns the object as it exists in the cluster: a request for a namespace has the

@@ -79,6 +79,12 @@ func (p Policy) String() string {
 	return p.Name
 }
 
+// Rule identifies a rule by its policy, of which only kind, namespace and name count, and its name.
+type Rule struct {
+	Policy Policy
+	Rule   string
+}
+
 // Image is the image of a Result.
 type Image struct {
 	Container string

@@ -201,7 +201,7 @@ func kyvernoOf(in *lookups.Cluster) func() bool {
 
 // recorderOf returns the recorder of decisions.
 func recorderOf(t telemetry, sinks reporting.Sinks, in *lookups.Cluster) reporting.Recorder {
-	made := reporting.Recorder{Log: t.log, Strangers: webhook.NewErrorLog(t.log), Metrics: t.metrics, Sinks: sinks}
+	made := reporting.Recorder{Log: t.log, Strangers: webhook.NewErrorLog(t.log), Metrics: t.metrics, Sinks: sinks, Creations: &reporting.Creations{}}
 	if in != nil && in.Events != nil {
 		made.Events = in.Events
 	}

@@ -59,6 +59,9 @@ func (g *assembly) addBackground() {
 	if g.around.Cluster.Events != nil {
 		settings.Events = g.around.Cluster.Events
 	}
+	if g.records.Reports != nil {
+		settings.Reports = g.records.Reports
+	}
 	g.group.Add("background", background.New(settings))
 }
 

@@ -132,7 +132,8 @@ func (p *policyCompiler) other(raw json.RawMessage, path string) (otherRule, gen
 	}
 	return doc, generate.Rule{
 		Name: doc.Name, Path: path, Match: doc.Match, Exclude: doc.Exclude, Context: doc.Context, Preconditions: doc.Preconditions,
-		ImageExtractors: doc.ImageExtractors, NewForm: !p.oldForm(), SkipGenerated: doc.SkipBackgroundRequests == nil || *doc.SkipBackgroundRequests,
+		ReportProperties: doc.ReportProperties, ImageExtractors: doc.ImageExtractors, NewForm: !p.oldForm(),
+		SkipGenerated: doc.SkipBackgroundRequests == nil || *doc.SkipBackgroundRequests,
 	}, nil
 }
 

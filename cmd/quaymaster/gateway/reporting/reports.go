@@ -55,6 +55,7 @@ func (r *Records) openReports() error {
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
 		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: r.options.Log, Metrics: r.options.Metrics},
 		Unasked: func() []result.Policy { return reporting.LeftOut(r.options.Scanned) },
+		Others:  reporting.AboutOthers(r.options.Documents.Active),
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)

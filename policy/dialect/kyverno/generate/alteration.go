@@ -126,15 +126,16 @@ func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 // Existing selects the objects that the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	data, no := a.ask(ctx, about)
+	selected := policy.Selected{Result: policy.Pass, Properties: a.Properties().In(data)}
 	if no != nil {
-		return policy.Selected{Result: no.Result, Reasons: no.Reasons}
+		selected.Result, selected.Reasons = no.Result, no.Reasons
+		return selected
 	}
-	selected := policy.Selected{Result: policy.Pass}
 	for i := range a.selectors {
 		s, err := a.selectors[i].selection(data, i, a.own)
 		if err != nil {
 			no = rule.Undecided(err)
-			return policy.Selected{Result: no.Result, Reasons: no.Reasons}
+			return policy.Selected{Result: no.Result, Reasons: no.Reasons, Properties: selected.Properties}
 		}
 		selected.Selections = append(selected.Selections, s)
 	}
@@ -239,27 +240,28 @@ func query(s *match.Selector) string {
 // alter returns the changed form of one object.
 func (a *alteration) alter(ctx context.Context, data variable.Context, by policy.Selection, target map[string]any) policy.Mutated {
 	if by.Position < 0 || by.Position >= len(a.selectors) {
-		return mutated(rule.Undecided(fmt.Errorf("the rule %s has no target %d, which is a defect", a.Name(), by.Position)))
+		return mutated(rule.Undecided(fmt.Errorf("the rule %s has no target %d, which is a defect", a.Name(), by.Position)), nil)
 	}
 	s := &a.selectors[by.Position]
 	within := data.With("target", target)
 	s.values.Add(ctx, within)
+	words := a.Properties().In(within)
 	if no := met(s.preconditions, within, s.path+".preconditions"); no != nil {
-		return mutated(no)
+		return mutated(no, words)
 	}
 	changed, err := a.changes.Apply(ctx, within, target)
 	if skipped, ok := errors.AsType[*patch.SkippedError](err); ok {
-		return mutated(rule.Skip(skipped.Error()))
+		return mutated(rule.Skip(skipped.Error()), words)
 	}
 	if err != nil {
-		return mutated(rule.Undecided(err))
+		return mutated(rule.Undecided(err), words)
 	}
 	if len(patch.Diff(target, changed)) == 0 {
-		return policy.Mutated{Result: policy.Pass}
+		return policy.Mutated{Result: policy.Pass, Properties: words}
 	}
-	return policy.Mutated{Result: policy.Pass, Object: changed}
+	return policy.Mutated{Result: policy.Pass, Object: changed, Properties: words}
 }
 
-func mutated(a *rule.Answer) policy.Mutated {
-	return policy.Mutated{Result: a.Result, Reasons: a.Reasons}
+func mutated(a *rule.Answer, words map[string]string) policy.Mutated {
+	return policy.Mutated{Result: a.Result, Reasons: a.Reasons, Properties: words}
 }

@@ -161,15 +161,16 @@ func (g *generation) Terms() policy.Terms { return g.terms }
 // Generate returns the objects that the object of a case requires.
 func (g *generation) Generate(ctx context.Context, about policy.Case) policy.Generated {
 	data, no := g.ask(ctx, about)
+	words := g.Properties().In(data)
 	if no != nil {
-		return policy.Generated{Result: no.Result, Reasons: no.Reasons}
+		return policy.Generated{Result: no.Result, Reasons: no.Reasons, Properties: words}
 	}
 	objects, err := g.objects(ctx, data)
 	if err != nil {
 		no = rule.Undecided(err)
-		return policy.Generated{Result: no.Result, Reasons: no.Reasons}
+		return policy.Generated{Result: no.Result, Reasons: no.Reasons, Properties: words}
 	}
-	return policy.Generated{Result: policy.Pass, Objects: objects}
+	return policy.Generated{Result: policy.Pass, Objects: objects, Properties: words}
 }
 
 // objects returns all objects or none: with some of them missing, the obsolete ones could not be

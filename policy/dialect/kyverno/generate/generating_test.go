@@ -29,6 +29,7 @@ type written struct {
 	Preconditions any                    `json:"preconditions"`
 	Generate      any                    `json:"generate"`
 	Mutate        any                    `json:"mutate"`
+	Properties    map[string]string      `json:"reportProperties"`
 }
 
 func options(t testing.TB, namespace string) rulecontext.Options {
@@ -56,7 +57,9 @@ func parse(t testing.TB, text string) (generate.Rule, written) {
 	if err := yaml.UnmarshalStrict([]byte(text), &w); err != nil {
 		t.Fatal(err)
 	}
-	return generate.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, Context: w.Context, Preconditions: w.Preconditions}, w
+	return generate.Rule{
+		Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, Context: w.Context, Preconditions: w.Preconditions, ReportProperties: w.Properties,
+	}, w
 }
 
 func decoded(t testing.TB, text string) map[string]any {
@@ -301,4 +304,31 @@ func slicesContainPath(err error, path string) bool {
 		}
 	}
 	return false
+}
+
+// TestReportProperties: the author's words for reports have their variables resolved, of targets with
+// the target.
+func TestReportProperties(t *testing.T) {
+	const words = "reportProperties: {team: a, of: '{{request.object.metadata.name}}', target: '{{target.metadata.name}}'}\n"
+	made := generation(t, "", bindingRule+words).Generate(t.Context(), policy.Case{
+		Subject: subject(t, "{apiVersion: v1, kind: Namespace, metadata: {name: team}}", policy.User{Name: "alice", RolesKnown: true}),
+	})
+	if made.Result != policy.Pass || made.Properties["team"] != "a" || made.Properties["of"] != "team" || made.Properties["target"] != "{{target.metadata.name}}" {
+		t.Errorf("of generated objects: %+v", made)
+	}
+	selected := alteration(t, "", addressRule+words).Existing(t.Context(), policy.Case{Subject: subject(t, addressMap, policy.User{})})
+	if selected.Result != policy.Pass || selected.Properties["of"] != "metrics-address" {
+		t.Fatalf("of the trigger: %+v", selected)
+	}
+	for annotations, want := range map[string]policy.Result{"{example.com/central: 'true'}": policy.Pass, "{}": policy.Skipped} {
+		target := decoded(t, "{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: shop, annotations: "+annotations+"}, spec: {triggers: [{type: prometheus, metadata: {serverAddress: old}}]}}")
+		altered := selected.Alter(t.Context(), selected.Selections[0], target)
+		if altered.Result != want || altered.Properties["team"] != "a" || altered.Properties["target"] != "web" {
+			t.Errorf("of a target with %s: %+v", annotations, altered)
+		}
+	}
+	r, w := parse(t, bindingRule+"reportProperties: {team: '{{ request.object( }}'}\n")
+	if _, err := generate.CompileGenerate(options(t, ""), generate.Settings{}, r, w.Generate); err == nil || !strings.Contains(err.Error(), "reportProperties.team") {
+		t.Errorf("a broken variable: %v", err)
+	}
 }

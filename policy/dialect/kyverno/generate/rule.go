@@ -42,6 +42,8 @@ type Rule struct {
 	Context []rulecontext.Document
 	// Preconditions are any, all or the old form; nil for none.
 	Preconditions any
+	// ReportProperties are the author's words for reports.
+	ReportProperties map[string]string
 	// ImageExtractors say where images are, for rules that read them.
 	ImageExtractors map[string][]rule.Extractor
 	// NewForm: match and exclude may not be written without any and all.
@@ -69,6 +71,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 	var err error
 	t.Head, err = rule.Compile(rule.Options{Context: o, OldForm: !r.NewForm}, rule.Document{
 		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
+		ReportProperties: r.ReportProperties,
 	}, r.Path)
 	errs = append(errs, err)
 	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions", t.Entries()...)

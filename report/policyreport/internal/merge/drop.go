@@ -9,11 +9,18 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
+// Staying are results that Drop does not remove, since they were not evaluated: those of whole
+// policies, and those of rules.
+type Staying struct {
+	Policies []result.Policy
+	Rules    []result.Rule
+}
+
 // Drop removes the results of a bounded object that results does not repeat and that are not
-// newer than a time; a zero time removes all of them. Results of unasked policies, which were not
-// evaluated, stay.
-func (c *Content) Drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
-	stays := namesOf(unasked)
+// newer than a time; a zero time removes all of them. Those that were not evaluated stay.
+func (c *Content) Drop(of report.Resource, at time.Time, results []result.Result, staying Staying) bool {
+	stays := namesOf(staying.Policies)
+	stays.add(staying.Rules)
 	who := Identity(of)
 	if !c.Pods && c.scope.is(of) {
 		who = ""
@@ -24,7 +31,7 @@ func (c *Content) Drop(of report.Resource, at time.Time, results []result.Result
 		l := lineOf(each)
 		restated[l], tokens[tokenOf(l, who)] = true, true
 	}
-	changed := c.dropFormer(of, at, results, restated)
+	changed := c.dropFormer(of, at, results, func(l line) bool { return restated[l] || stays.rules[l] })
 	for l, s := range c.lines {
 		before, there := s.of(who)
 		if !there || restated[l] || stays.line(l) || !at.IsZero() && before.Time.After(at) {
@@ -43,7 +50,7 @@ func (c *Content) Drop(of report.Resource, at time.Time, results []result.Result
 
 // dropFormer removes shared results of rules that a policy no longer has. They predate the change
 // of the policy, and its current results differ.
-func (c *Content) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
+func (c *Content) dropFormer(of report.Resource, at time.Time, results []result.Result, stays func(line) bool) bool {
 	if !c.shares() || !c.scope.hasPod(result.Result{Resource: of}) {
 		return false
 	}
@@ -54,7 +61,7 @@ func (c *Content) dropFormer(of report.Resource, at time.Time, results []result.
 	changed := false
 	for l, s := range c.lines {
 		hash, isKnown := hashes[l.kind+"/"+l.policy]
-		if s.shared == nil || !isKnown || restated[l] || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
+		if s.shared == nil || !isKnown || stays(l) || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
 			continue
 		}
 		s.shared, changed = nil, true
@@ -88,11 +95,16 @@ func (c *Content) Keep(policies []result.Policy) bool {
 	return c.dropTokens(func(t Token, _ result.Status) bool { return !there.token(t) }) || changed
 }
 
-// policyNames are policies by kind and name, and by the hashes of both in tokens.
-type policyNames struct{ names, codes map[string]bool }
+// policyNames are policies by kind and name, and by the hashes of both in tokens, and rules by line
+// and by token.
+type policyNames struct {
+	names, codes map[string]bool
+	rules        map[line]bool
+	tokens       map[Token]bool
+}
 
 func namesOf(policies []result.Policy) policyNames {
-	n := policyNames{map[string]bool{}, map[string]bool{}}
+	n := policyNames{names: map[string]bool{}, codes: map[string]bool{}}
 	for _, p := range policies {
 		l := lineOf(result.Result{Policy: p})
 		n.names[l.kind+"/"+l.policy], n.codes[tokenOf(l, "").policy] = true, true
@@ -100,9 +112,20 @@ func namesOf(policies []result.Policy) policyNames {
 	return n
 }
 
-func (n policyNames) line(l line) bool { return n.names[l.kind+"/"+l.policy] }
+// add adds the results of rules about the object itself: they have no container.
+func (n *policyNames) add(rules []result.Rule) {
+	n.rules, n.tokens = map[line]bool{}, map[Token]bool{}
+	for _, r := range rules {
+		l := lineOf(result.Result{Policy: r.Policy, Rule: r.Rule})
+		n.rules[l], n.tokens[tokenOf(l, "")] = true, true
+	}
+}
 
-func (n policyNames) token(t Token) bool { return n.codes[t.policy] }
+func (n policyNames) line(l line) bool { return n.names[l.kind+"/"+l.policy] || n.rules[l] }
+
+func (n policyNames) token(t Token) bool {
+	return n.codes[t.policy] || n.tokens[Token{policy: t.policy, rule: t.rule}]
+}
 
 // Resources returns the objects that are listed by name, in no order.
 func (c *Content) Resources() []report.Resource {

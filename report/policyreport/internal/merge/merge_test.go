@@ -84,7 +84,7 @@ func TestCounted(t *testing.T) {
 	if read := merge.ParseTokens("pass=.AAA hope=AAABBBBCCCDDDD fail=AAAB!BB"); len(read) != 0 {
 		t.Errorf("invalid tokens are read as %v", read)
 	}
-	if !w.Drop(pod("a"), time.Time{}, nil) || len(w.Tokens()) != 0 || len(w.All()) != 1 {
+	if !w.Drop(pod("a"), time.Time{}, nil, merge.Staying{}) || len(w.Tokens()) != 0 || len(w.All()) != 1 {
 		t.Errorf("an object that is gone leaves %d words, and %d without an entry", len(w.All()), len(w.Tokens()))
 	}
 }
