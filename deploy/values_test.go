@@ -106,9 +106,13 @@ func fragments() map[string]string {
 		names  = `{"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}}`
 		some   = `{"type": "array", "items": {"type": "object"}}`
 		spread = `{"type": "string", "enum": ["ScheduleAnyway", "DoNotSchedule"]}`
-		span   = `{"type": "string", "pattern": "^([0-9]+(ms|s|m|h))+$"}`
-		port   = `{"type": "integer", "minimum": 1, "maximum": 65535}`
-		name   = `{"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}`
+		// created are rules of a role without verbs; "*" is refused.
+		created = `{"type": "array", "items": {"type": "object", "additionalProperties": false, "required": ["apiGroups", "resources"], "properties": {` +
+			`"apiGroups": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}}, ` +
+			`"resources": {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "maxLength": 253}}}}}`
+		span = `{"type": "string", "pattern": "^([0-9]+(ms|s|m|h))+$"}`
+		port = `{"type": "integer", "minimum": 1, "maximum": 65535}`
+		name = `{"type": "string", "pattern": "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$", "maxLength": 253}`
 	)
 	return map[string]string{
 		"fullnameOverride":      `{"type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 40}`,
@@ -129,6 +133,8 @@ func fragments() map[string]string {
 		"policies.exceptionNamespaces":             `{"type": "array", "items": {"type": "string", "pattern": "^([*]|[a-z0-9]([-a-z0-9]*[a-z0-9])?)$", "maxLength": 63}}`,
 		"configuration":                            configurationSchema(),
 		"pullSecrets.namespaces":                   names,
+		"manifests.dryRuns":                        created,
+		"manifests.dryRunNamespaces":               names,
 		"serviceAccount.name":                      name,
 		"serviceAccount.annotations":               texts,
 		"certificates.mode":                        `{"type": "string", "enum": ["own", "certManager", "secret"]}`,

@@ -24,6 +24,7 @@ certificates: {mode: certManager}
 rbac: {users: {aggregatePolicies: true, aggregateExceptions: true, aggregateOverrides: true}}
 pullSecrets: {namespaces: [shop, bank]}
 expressions: {accessReviews: true}
+manifests: {dryRuns: [{apiGroups: [""], resources: [configmaps, services]}, {apiGroups: [apps], resources: [deployments]}], dryRunNamespaces: [kyverno-dryrun, try]}
 metrics:
   service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}
   serviceMonitor: {enabled: true, labels: {release: prometheus}}
@@ -97,6 +98,12 @@ podDisruptionBudget: {enabled: false}
 		{"changes are followed beside admission", "configuration: {scan: {follow: true}}", scans("get", "list", "watch")},
 		{"changes are followed without admission", "roles: {separate: true}", scans("get", "list", "watch")},
 		{"changes are not followed without admission", "{roles: {separate: true}, configuration: {scan: {follow: false}}}", scans("list")},
+		{"dry runs of cluster-scoped resources", "manifests: {dryRuns: [{apiGroups: [''], resources: [namespaces]}], dryRunNamespaces: []}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, []string{"quaymaster"}, bound(one(all, "ClusterRoleBinding", "quaymaster-dryrun")))
+			if one(all, "RoleBinding", "quaymaster-dryrun") != nil {
+				t.Error("it is bound in a namespace, too")
+			}
+		}},
 		{"endpoints without a network policy of the chart", "networkPolicy: {endpoints: false}", func(t *testing.T, all []*unstructured.Unstructured) {
 			if one(all, "NetworkPolicy", "quaymaster") == nil || one(all, "NetworkPolicy", "quaymaster-endpoints") != nil {
 				t.Error("the endpoints are open to every peer besides")
@@ -149,6 +156,9 @@ func usual(t *testing.T, all []*unstructured.Unstructured) {
 	scans("list")(t, all)
 	if one(all, "ClusterRole", "quaymaster-accessreview") != nil || one(all, "ClusterRoleBinding", "quaymaster-accessreview") != nil {
 		t.Error("expressions may review access, without a value that enables it")
+	}
+	if one(all, "ClusterRole", "quaymaster-dryrun") != nil || one(all, "RoleBinding", "quaymaster-dryrun") != nil || one(all, "ClusterRoleBinding", "quaymaster-dryrun") != nil {
+		t.Error("it may create objects of signed manifests, without a value that enables it")
 	}
 	if one(all, "NetworkPolicy", "quaymaster-endpoints") == nil {
 		t.Error("the API server cannot reach the endpoints")
@@ -212,6 +222,7 @@ func all(t *testing.T, all []*unstructured.Unstructured) {
 	}
 	equal(t, any([]any{map[string]any{"apiGroups": []any{"authorization.k8s.io"}, "resources": []any{"subjectaccessreviews"}, "verbs": []any{"create"}}}),
 		at(one(all, "ClusterRole", "quaymaster-accessreview"), "rules"))
+	dryRuns(t, all)
 	if one(all, "ClusterRoleBinding", "quaymaster-pull-secrets") != nil {
 		t.Error("Secrets of all namespaces can be read")
 	}
@@ -226,6 +237,28 @@ func all(t *testing.T, all []*unstructured.Unstructured) {
 	if groups, _ := at(one(all, "PrometheusRule", "quaymaster"), "spec", "groups").([]any); len(groups) == 0 {
 		t.Error("there is no alert")
 	}
+}
+
+// dryRuns checks that admission, and nothing else, may create the resources of the values in their
+// namespaces, and nothing more.
+func dryRuns(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	equal(t, any([]any{
+		map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps", "services"}, "verbs": []any{"create"}},
+		map[string]any{"apiGroups": []any{"apps"}, "resources": []any{"deployments"}, "verbs": []any{"create"}},
+	}), at(one(all, "ClusterRole", "quaymaster-dryrun"), "rules"))
+	if one(all, "ClusterRoleBinding", "quaymaster-dryrun") != nil {
+		t.Error("dry runs are permitted in all namespaces")
+	}
+	var namespaces []string
+	for _, o := range all {
+		if o.GetKind() == "RoleBinding" && o.GetName() == "quaymaster-dryrun" {
+			namespaces = append(namespaces, o.GetNamespace())
+			equal(t, []string{"quaymaster"}, bound(o))
+		}
+	}
+	slices.Sort(namespaces)
+	equal(t, []string{"kyverno-dryrun", "try"}, namespaces)
 }
 
 // TestNames: whatever the release is called, the names in the configuration are those of
