@@ -30,6 +30,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/test"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/tree"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/report"
 )
@@ -97,7 +98,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	flagsource.Register(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySources(cmd, t) }
 	usage.Adapt(root, t.Columns())
-	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), mirror.New(t))
+	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
 	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t))
 	addGroup(root, "Clusters", serve.New(t), scan.New(t), log.New(t))
 	root.AddCommand(demo.New(t), versionCommand(t))
