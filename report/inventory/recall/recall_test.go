@@ -41,7 +41,8 @@ func about(t testing.TB, n int, answer gate.Result) report.Decided {
 		return gate.Verdict{Image: policy.Image{Container: "c", Ref: ref}, Pinned: pinned, Result: answer, Reasons: d.Reasons, Decisions: []policy.Decision{d}}
 	}
 	proved := verdict("registry.example/web:1", policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.Verified}},
-		Facts: []verify.Fact{{Role: "signature", Format: "cosign", Signer: verify.Signer{KeyFingerprint: strings.Repeat("ab", 32)}}}}, gate.Allow)
+		Facts: []verify.Fact{{Role: "signature", Format: "cosign", Signer: verify.Signer{KeyFingerprint: strings.Repeat("ab", 32)},
+			Entries: []verify.LogEntry{{LogID: "c0", Index: 7}}}}}, gate.Allow)
 	other := policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.Verified}}}
 	if answer == gate.Deny {
 		other = policy.Decision{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature was found"}}}
@@ -139,6 +140,15 @@ func TestFill(t *testing.T) {
 	}
 	if want, got := seen(t, was), seen(t, is); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for _, each := range []struct {
+		reason string
+		known  *inventory.Inventory
+	}{{"live", was}, {"restored", is}} {
+		shown, _ := each.known.Image(image.DigestOf([]byte("registry.example/web:1")).String())
+		if text := string(shown.Record); !strings.Contains(text, `"logEntries":[{"index":7,"logID":"c0"}]`) && !strings.Contains(text, `"logEntries":[{"logID":"c0","index":7}]`) {
+			t.Errorf("%s: the entry of the transparency log is missing: %s", each.reason, shown.Record)
+		}
 	}
 	if since := is.About().Since; !since.Equal(noon.Add(time.Second)) {
 		t.Errorf("it remembers since %s", since)

@@ -1,11 +1,13 @@
 package recall
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/verify"
@@ -96,12 +98,24 @@ func proofOf(p *decisionlog.Proof) report.Proof {
 		Role: p.Role, Format: p.Format, PredicateType: p.Type, SignedAt: p.SignedAt,
 		Signer: verify.Signer{KeyFingerprint: p.Key, Subject: p.Subject, Issuer: p.Issuer},
 	}
+	for _, each := range p.LogIndexes {
+		if entry, ok := logEntryOf(each); ok {
+			made.LogEntries = append(made.LogEntries, entry)
+		}
+	}
 	repository, digest, _ := strings.Cut(p.Where, "@")
 	made.Found.Repository = repository
 	if manifest, err := image.ParseDigest(digest); err == nil {
 		made.Found.Manifest = manifest
 	}
 	return made
+}
+
+// logEntryOf parses log:index.
+func logEntryOf(text string) (verify.LogEntry, bool) {
+	log, index, _ := strings.Cut(text, ":")
+	n, err := strconv.ParseInt(index, 10, 64)
+	return verify.LogEntry{LogID: log, Index: n}, err == nil
 }
 
 func reasonOf(r *decisionlog.Rule) []policy.Reason {
@@ -114,7 +128,7 @@ func reasonOf(r *decisionlog.Rule) []policy.Reason {
 func reasonsOf(list []decisionlog.Reason) []policy.Reason {
 	var made []policy.Reason
 	for _, r := range list {
-		made = append(made, policy.Reason{Code: r.Code, Message: r.Message, Expected: r.Expected, Found: r.Found})
+		made = append(made, policy.Reason{Code: r.Code, Message: r.Message, Expected: r.Expected, Found: r.Found, Hint: hint.Of(r.Code)})
 	}
 	return made
 }
