@@ -32,6 +32,9 @@ const (
 	maxPods = 2_000
 	// maxAllEvidence bounds the compressed evidence of all images, in bytes.
 	maxAllEvidence = 64 << 20
+	// maxDecisionEvidence bounds the compressed evidence of the latest decisions, and that of the
+	// latest denials and errors, in bytes: 1,000 ordinary ones have 2 MiB.
+	maxDecisionEvidence = 8 << 20
 	// maxName bounds a name in a row, and maxMessage a message, in bytes.
 	maxName    = 512
 	maxMessage = 600
@@ -42,9 +45,6 @@ const (
 	maxContainers = 8
 	maxJudgements = 64
 	maxDecided    = 16
-	// maxPolicies bounds the counted policies, and maxRules the rules of one policy.
-	maxPolicies = 2_000
-	maxRules    = 100
 	// maxFacets bounds the values of a filter.
 	maxFacets = 500
 )

@@ -33,9 +33,9 @@ func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 	page := DecisionPage{Offset: q.Page.Offset, Items: []Decision{}}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	from := &i.decisions
+	from := &i.recent.decisions
 	if q.Verdict == Denied || q.Verdict == Errored {
-		from = &i.refusals
+		from = &i.recent.refusals
 	}
 	from.latest(func(d *Decision) bool {
 		if !q.asksFor(d) {

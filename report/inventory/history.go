@@ -1,67 +1,56 @@
 package inventory
 
-import "time"
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/report/inventory/internal/timeline"
+)
 
 const (
 	minutes = 24 * 60
 	hours   = 7 * 24
 )
 
-// history counts decisions by minute for the last day, and by hour for the last week. Its zero
-// value is empty.
+// history counts decisions by minute for the last day, and by hour for the last week.
 type history struct {
-	byMinute [minutes]slot
-	byHour   [hours]slot
+	byMinute, byHour *timeline.Ring[Tally]
 }
 
-type slot struct {
-	start int64 // in seconds; a different value means that the counts are of an earlier cycle
-	tally Tally
+func newHistory() history {
+	return history{timeline.New[Tally](time.Minute, minutes), timeline.New[Tally](time.Hour, hours)}
 }
 
 func (h *history) count(at time.Time, v Verdict) {
-	countIn(h.byMinute[:], at, time.Minute, v)
-	countIn(h.byHour[:], at, time.Hour, v)
-}
-
-func countIn(slots []slot, at time.Time, grain time.Duration, v Verdict) {
-	start := at.Truncate(grain).Unix()
-	s := &slots[int(start/int64(grain.Seconds()))%len(slots)]
-	switch {
-	case s.start > start:
-		return // too old for the ring
-	case s.start < start:
-		*s = slot{start: start}
-	}
-	s.tally.Add(v)
-}
-
-// last returns the latest n slots of a grain up to now, the oldest first, including empty ones.
-func last(slots []slot, now time.Time, grain time.Duration, n int) []Moment {
-	moments := make([]Moment, n)
-	end := now.Truncate(grain)
-	for k := range moments {
-		start := end.Add(-time.Duration(n-1-k) * grain)
-		moments[k].Start = start.UTC()
-		s := &slots[int(start.Unix()/int64(grain.Seconds()))%len(slots)]
-		if s.start == start.Unix() {
-			moments[k].Tally = s.tally
+	for _, ring := range []*timeline.Ring[Tally]{h.byMinute, h.byHour} {
+		if tally := ring.At(at); tally != nil {
+			tally.Add(v)
 		}
 	}
-	return moments
 }
 
-// merged joins so many moments each into one.
-func merged(moments []Moment, several int) []Moment {
+// over returns the moments of a span.
+func (h *history) over(span Span, now time.Time) ([]Moment, int) {
+	switch span {
+	case Hour:
+		return merged(h.byMinute.Last(now, 60), 1), 60
+	case Week:
+		return merged(h.byHour.Last(now, hours), 2), 2 * 60 * 60
+	default:
+		return merged(h.byMinute.Last(now, minutes), 15), 15 * 60
+	}
+}
+
+// merged joins so many intervals each into one moment.
+func merged(intervals []timeline.Interval[Tally], several int) []Moment {
 	var out []Moment
-	for at := 0; at < len(moments); at += several {
-		sum := Moment{Start: moments[at].Start}
-		for _, m := range moments[at:min(at+several, len(moments))] {
-			sum.Allowed += m.Allowed
-			sum.Warned += m.Warned
-			sum.Unchecked += m.Unchecked
-			sum.Denied += m.Denied
-			sum.Errored += m.Errored
+	for at := 0; at < len(intervals); at += several {
+		sum := Moment{Start: intervals[at].Start}
+		for _, each := range intervals[at:min(at+several, len(intervals))] {
+			sum.Allowed += each.Counts.Allowed
+			sum.Warned += each.Counts.Warned
+			sum.Unchecked += each.Counts.Unchecked
+			sum.Denied += each.Counts.Denied
+			sum.Errored += each.Counts.Errored
 		}
 		out = append(out, sum)
 	}

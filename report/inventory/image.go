@@ -11,29 +11,20 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/report"
-	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // entry is the data of one image.
 type entry struct {
-	image      Image // without the counts that are computed from uses
+	image      Image // its state and counts are set by describe
 	at         *list.Element
 	in         *list.List // the list that contains at: Inventory.order, or unused until a workload runs the image
 	references []string
 	uses       map[place]*use
 	leftOut    int // uses over the bound
 	lost       int // running pods without a workload, over their bound, until a scan finds them
-	judgements []judgement
-	proof      evidence.Evidence
+	states     states
 	text       string // in lower case, for searches
-}
-
-// judgement is the current result of one rule for the image.
-type judgement struct {
-	policy string // its ID
-	rule   string
-	result verdict.Kind
 }
 
 // place is a workload.
@@ -49,6 +40,7 @@ type use struct {
 	found      bool // by a scan
 	process    report.Process
 	seen       time.Time
+	cause      *Cause // of the refusal; nil where the workload runs
 }
 
 // idOf returns the ID of an image, from its repository and digest, or without a digest from its
@@ -88,15 +80,18 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	at, pod, placed := placeOf(about)
 	placed = placed && !o.OnlyAsked()
 	running := o.Allowed || o.Process == report.ProcessScan
+	now := use{of: about.APIVersion + " " + about.Kind, running: running, process: o.Process, seen: o.Time.UTC()}
+	if !running {
+		now.cause = causeOf(r)
+	}
 	current := map[*entry]bool{}
 	for n := range r.Images {
-		e := i.entryOf(&r.Images[n], o)
-		if !o.OnlyAsked() || !e.runs() {
-			e.update(o, r, &r.Images[n], i)
-		}
+		image := &r.Images[n]
+		e := i.entryOf(image, o, at)
+		i.update(e, o, r, image, placed && running)
 		current[e] = true
 		if placed {
-			i.use(e, at, pod, &r.Images[n], use{of: about.APIVersion + " " + about.Kind, running: running, process: o.Process, seen: o.Time.UTC()})
+			i.use(e, at, pod, image, now)
 		}
 	}
 	if placed {
@@ -148,17 +143,22 @@ func (i *Inventory) seeBarePod(o report.Occasion, at place, about report.Resourc
 	}
 }
 
-// entryOf returns the entry of an image, and marks it as the most recently seen.
-func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
+// entryOf returns the entry of an image, and marks it as the most recently seen. A refused request
+// to change an object has no digest of an image that no policy verifies then: it is the image that
+// the object runs by the same name.
+func (i *Inventory) entryOf(image *report.Image, o report.Occasion, of place) *entry {
 	id, at := idOf(image), o.Time.UTC()
 	e := i.images[id]
+	if e == nil && image.Digest.IsZero() && !o.Allowed && o.Process != report.ProcessScan {
+		e = i.runAs(of, cut(image.Reference, maxName))
+	}
 	if e == nil {
 		e = &entry{image: Image{ID: id, FirstSeen: at, Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.unused}
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
 		} else {
 			unknown := report.Image{Reference: image.Reference} // its entry without a digest
-			if was := i.images[idOf(&unknown)]; was != nil && (!o.OnlyAsked() || !was.runs()) {
+			if was := i.images[idOf(&unknown)]; was != nil && (o.Allowed && !o.OnlyAsked() || o.Process == report.ProcessScan || !was.runs()) {
 				i.drop(was)
 			}
 		}
@@ -169,55 +169,18 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion) *entry {
 	return e
 }
 
+// runAs returns the image that a workload runs by a reference; nil for none.
+func (i *Inventory) runAs(at place, reference string) *entry {
+	for e := range i.places[at] {
+		if e.uses[at].running && slices.Contains(e.references, reference) {
+			return e
+		}
+	}
+	return nil
+}
+
 // runs reports whether a known workload runs the image.
 func (e *entry) runs() bool { return e.image.Workloads > 0 || e.lost > 0 }
-
-// update sets the verdict.
-func (e *entry) update(o report.Occasion, r report.Record, image *report.Image, i *Inventory) {
-	now := verdict.OfImage(image)
-	changed := now != e.image.Verdict
-	e.image.Reference, e.image.Verdict = cut(image.Reference, maxName), now
-	if !slices.Contains(e.references, e.image.Reference) {
-		e.references = append(e.references, e.image.Reference)
-		e.references = e.references[max(0, len(e.references)-maxReferences):]
-	}
-	e.image.Code, e.image.Message = "", ""
-	if reasons := verdict.Telling(image, now); len(reasons) > 0 {
-		e.image.Code, e.image.Message = string(reasons[0].Code), cut(reasons[0].Message, maxMessage)
-	}
-	if !changed && !e.proof.Stale(o.Time, r) {
-		return
-	}
-	e.image.Signers, e.judgements = signersOf(image), judgementsOf(image)
-	i.evidence -= e.proof.Size()
-	e.proof = i.packer.Pack(o, r, image)
-	i.evidence += e.proof.Size()
-}
-
-func signersOf(image *report.Image) []Signer {
-	var signers []Signer
-	for n := range image.Decisions {
-		for k := range image.Decisions[n].Proofs {
-			s := image.Decisions[n].Proofs[k].Signer
-			made := Signer{Name: cut(s.String(), maxName), Subject: cut(s.Subject, maxName),
-				Issuer: cut(s.Issuer, maxName), KeyFingerprint: cut(s.KeyFingerprint, maxName)}
-			if len(signers) < maxSigners && !slices.Contains(signers, made) {
-				signers = append(signers, made)
-			}
-		}
-	}
-	return signers
-}
-
-func judgementsOf(image *report.Image) []judgement {
-	var judgements []judgement
-	for n := range image.Decisions {
-		if d := &image.Decisions[n]; len(judgements) < maxJudgements {
-			judgements = append(judgements, judgement{cut(d.Policy.String(), maxName), cut(d.Rule, maxName), verdict.OfRule(d)})
-		}
-	}
-	return judgements
-}
 
 // use records that a workload uses the image.
 func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now use) {
@@ -243,7 +206,7 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 		e.in, e.at = i.order, i.order.PushFront(e)
 	}
 	u.found = u.found || now.process == report.ProcessScan
-	u.verdict, u.running, u.process, u.seen = verdict.OfImage(image), now.running, now.process, now.seen
+	u.verdict, u.running, u.process, u.seen, u.cause = verdict.OfImage(image), now.running, now.process, now.seen, now.cause
 	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
 		u.containers = append(u.containers, name)
 	}
@@ -307,7 +270,7 @@ func (i *Inventory) drop(e *entry) {
 	for at := range e.uses {
 		i.remove(e, at)
 	}
-	i.evidence -= e.proof.Size()
+	i.evidence -= e.states.size()
 	e.in.Remove(e.at)
 	delete(i.images, e.image.ID)
 }
@@ -331,7 +294,7 @@ func (i *Inventory) evict(now time.Time) {
 		return
 	}
 	i.swept = now
-	i.forgetPolicies(now)
+	i.policies.Evict(now, Keep)
 	for _, e := range i.images {
 		for at, u := range e.uses {
 			if now.Sub(u.seen) > Keep {
@@ -344,14 +307,12 @@ func (i *Inventory) evict(now time.Time) {
 
 // describe computes the counts and the text for searches.
 func (e *entry) describe() {
-	e.image.Workloads, e.image.Pods, e.image.Refused = 0, 0, 0
+	e.image.Workloads, e.image.Pods, e.image.Refused, e.image.Cause = 0, 0, 0, nil
 	namespaces := map[string]struct{}{}
+	latest := time.Time{} // of the refusals
 	var text strings.Builder
 	for _, each := range append([]string{e.image.Digest}, e.references...) {
 		text.WriteString(each + "\n")
-	}
-	for _, s := range e.image.Signers {
-		text.WriteString(s.Name + "\n")
 	}
 	for at, u := range e.uses {
 		text.WriteString(at.namespace + "/" + at.name + "\n")
@@ -360,10 +321,17 @@ func (e *entry) describe() {
 		}
 		if !u.running {
 			e.image.Refused++
+			if !u.seen.Before(latest) {
+				latest, e.image.Cause = u.seen, u.cause
+			}
 			continue
 		}
 		e.image.Workloads++
 		e.image.Pods += len(u.pods)
+	}
+	e.states.describe(&e.image, e.runs())
+	for _, s := range e.image.Signers {
+		text.WriteString(s.Name + "\n")
 	}
 	e.text = strings.ToLower(text.String())
 	e.image.NamespaceCount = len(namespaces)

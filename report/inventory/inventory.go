@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/policycount"
 )
 
 // Options are the dependencies of an Inventory.
@@ -19,12 +20,13 @@ type Options struct {
 	Replica string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Restores: the decisions from before a restart are added from a decision log.
+	Restores bool
 }
 
 // Inventory is a report.Sink. It is safe for concurrent use. Create one with New, and Run it.
 type Inventory struct {
-	replica string
-	now     func() time.Time
+	options Options
 	since   time.Time
 	waiting chan queued
 	memory  *report.MemoryLimit
@@ -39,9 +41,8 @@ type Inventory struct {
 	barePods      barePods
 	evidence      int // bytes
 	packer        *evidence.Packer
-	policies      map[string]*policyCount
-	decisions     ring
-	refusals      ring
+	policies      policycount.Counts
+	recent        recent
 	history       history
 	scanned       time.Time
 	droppedAtScan int64     // the number of dropped decisions at the end of the last scan
@@ -61,9 +62,9 @@ func New(o Options) (*Inventory, error) {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}
 	return &Inventory{
-		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan queued, maxWaiting), memory: report.NewMemoryLimit(maxHeld),
+		packer: packer, options: o, since: o.Now(), waiting: make(chan queued, maxWaiting), memory: report.NewMemoryLimit(maxHeld),
 		images: map[string]*entry{}, order: list.New(), unused: list.New(), barePods: newBarePods(),
-		places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
+		places: map[place]map[*entry]struct{}{}, policies: policycount.New(), history: newHistory(),
 	}, nil
 }
 
@@ -170,16 +171,17 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 	if o.Process == report.ProcessScan {
 		i.scanned = o.Time
 	} else {
-		i.decisions.add(made)
-		if made.Verdict == Denied || made.Verdict == Errored {
-			i.refusals.add(made)
+		decided := kept{Decision: made}
+		if o.Undecided == "" {
+			decided.proof = i.packer.PackObject(r, maxDecided)
 		}
+		i.recent.add(decided)
 		i.history.count(o.Time, made.Verdict)
 	}
 	if o.Undecided != "" {
 		return
 	}
-	i.countPolicies(o, r)
+	i.policies.Add(o, r)
 	i.see(o, r, about)
 	i.evict(now)
 }
@@ -188,5 +190,7 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 func (i *Inventory) About() About {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return About{Replica: i.replica, Since: i.since.UTC(), Dropped: i.dropped.Load(), Scanned: i.scanned}
+	return About{Replica: i.options.Replica, Since: i.since.UTC(), Restores: i.options.Restores, Dropped: i.dropped.Load(), Scanned: i.scanned}
 }
+
+func (i *Inventory) now() time.Time { return i.options.Now() }

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/quaymaster/quaymaster/report/inventory/internal/view"
 )
 
 // Span is the period of an Overview.
@@ -20,10 +21,12 @@ const (
 // Overview summarizes the inventory.
 type Overview struct {
 	About About `json:"about"`
-	// Images counts the images by verdict; Workloads and Pods count their users.
+	// Images counts the images by verdict; Workloads counts their users.
 	Images    Tally `json:"images"`
 	Workloads int   `json:"workloads"`
 	Policies  int   `json:"policies"`
+	// Apart counts the same by state.
+	Apart view.Apart `json:"apart"`
 	// Moments count the requests over the span, the oldest first. GrainSeconds is the length of
 	// each.
 	Span         Span     `json:"span"`
@@ -32,6 +35,8 @@ type Overview struct {
 	// Attention are images that are denied, could not be verified, or have warnings; running ones
 	// come first.
 	Attention []Image `json:"attention"`
+	// Refused are the last images that objects were refused with, and that no workload runs.
+	Refused []Image `json:"refused"`
 	// Failing are policies that an image fails now, or that failed in the span.
 	Failing []Policy `json:"failing"`
 	// Latest are the last denials and errors.
@@ -44,16 +49,22 @@ func (i *Inventory) Overview(span Span) (Overview, error) {
 	if err := oneOf("span", span, []Span{Hour, Day, Week}); err != nil {
 		return Overview{}, err
 	}
-	o := Overview{About: i.About(), Span: span, Attention: []Image{}, Failing: []Policy{}, Latest: []Decision{}}
+	o := Overview{About: i.About(), Span: span, Attention: []Image{}, Refused: []Image{}, Failing: []Policy{}, Latest: []Decision{}}
 	policies := i.Policies()
 	now := i.now()
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	o.Moments, o.GrainSeconds = i.history.over(span, now)
 	o.Workloads, o.Policies = len(i.places), len(policies)
-	var urgent []*entry
+	o.Apart.RunningWorkloads = runningWorkloads(i.places)
+	o.Apart.RefusedWorkloads = len(i.places) - o.Apart.RunningWorkloads
+	var urgent, refused []*entry
 	for _, e := range i.images {
 		o.Images.Add(e.image.Verdict)
+		o.Apart.Add(&e.image)
+		if e.image.State() == Refused {
+			refused = append(refused, e)
+		}
 		if e.image.Verdict != Allowed && e.image.Verdict != Unchecked {
 			urgent = append(urgent, e)
 		}
@@ -67,13 +78,19 @@ func (i *Inventory) Overview(span Span) (Overview, error) {
 	for _, e := range urgent[:min(len(urgent), attention)] {
 		o.Attention = append(o.Attention, e.image)
 	}
+	slices.SortFunc(refused, func(a, b *entry) int {
+		return cmp.Or(b.image.LastSeen.Compare(a.image.LastSeen), strings.Compare(a.image.Reference, b.image.Reference), strings.Compare(a.image.ID, b.image.ID))
+	})
+	for _, e := range refused[:min(len(refused), attention)] {
+		o.Refused = append(o.Refused, e.image)
+	}
 	for _, p := range policies {
 		failed := p.Images.Fail+p.Images.Error > 0 || !p.LastFail.IsZero() && !p.LastFail.Before(o.Moments[0].Start)
 		if failed && len(o.Failing) < attention {
 			o.Failing = append(o.Failing, p)
 		}
 	}
-	i.refusals.latest(func(d *Decision) bool {
+	i.recent.refusals.latest(func(d *Decision) bool {
 		o.Latest = append(o.Latest, *d)
 		return len(o.Latest) < attention
 	})
@@ -83,14 +100,16 @@ func (i *Inventory) Overview(span Span) (Overview, error) {
 // attention bounds each list of an Overview.
 const attention = 6
 
-// over returns the moments of a span.
-func (h *history) over(span Span, now time.Time) ([]Moment, int) {
-	switch span {
-	case Hour:
-		return last(h.byMinute[:], now, time.Minute, 60), 60
-	case Week:
-		return merged(last(h.byHour[:], now, time.Hour, hours), 2), 2 * 60 * 60
-	default:
-		return merged(last(h.byMinute[:], now, time.Minute, minutes), 15), 15 * 60
+// runningWorkloads counts the workloads that run an image.
+func runningWorkloads(places map[place]map[*entry]struct{}) int {
+	running := 0
+	for at, entries := range places {
+		for e := range entries {
+			if e.uses[at].running {
+				running++
+				break
+			}
+		}
 	}
+	return running
 }

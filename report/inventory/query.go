@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/view"
 )
 
 // Sort is the order of a list of images.
@@ -18,12 +19,13 @@ const (
 	ByAttention Sort = "attention" // denied first; the default
 	ByReference Sort = "reference"
 	BySigner    Sort = "signer"
-	ByPods      Sort = "pods" // the most first
-	ByLastSeen  Sort = "seen" // the latest first
+	ByPods      Sort = "pods"  // the most first
+	ByLastSeen  Sort = "seen"  // the latest first
+	ByState     Sort = "state" // running ones first, then refused ones; each by attention
 )
 
 // Sorts returns all orders.
-func Sorts() []Sort { return []Sort{ByAttention, ByReference, BySigner, ByPods, ByLastSeen} }
+func Sorts() []Sort { return []Sort{ByAttention, ByReference, BySigner, ByPods, ByLastSeen, ByState} }
 
 // ImageQuery selects images. Empty fields select everything.
 type ImageQuery struct {
@@ -38,6 +40,8 @@ type ImageQuery struct {
 	Signer string
 	// Key is a prefix of a key's fingerprint.
 	Key string
+	// State is running, refused or other; see Image.State.
+	State State
 	// Policy is the ID of a policy that matches the image. Failed restricts it to images that do
 	// not pass.
 	Policy string
@@ -77,17 +81,19 @@ func (p Page) of(n int) (from, to int) {
 // ImagePage is a page of the matching images.
 type ImagePage struct {
 	// Total counts all matching images. Verdicts counts them by verdict, ignoring the query's
-	// verdict.
-	Total    int     `json:"total"`
-	Verdicts Tally   `json:"verdicts"`
-	Offset   int     `json:"offset"`
-	Items    []Image `json:"items"`
+	// verdict, and States by state, ignoring the query's state.
+	Total    int          `json:"total"`
+	Verdicts Tally        `json:"verdicts"`
+	States   view.ByState `json:"states"`
+	Offset   int          `json:"offset"`
+	Items    []Image      `json:"items"`
 }
 
 // Images returns the matching images, or an error for an invalid query.
 func (i *Inventory) Images(q ImageQuery) (ImagePage, error) {
 	q.Sort = cmp.Or(q.Sort, ByAttention)
-	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), "")), oneOf("sort", q.Sort, Sorts())); err != nil {
+	if err := errors.Join(q.Page.check(), oneOf("verdict", q.Verdict, append(Verdicts(), "")), oneOf("sort", q.Sort, Sorts()),
+		oneOf("state", q.State, append(States(), ""))); err != nil {
 		return ImagePage{}, err
 	}
 	q.Text, q.Signer, q.Key, q.Digest = strings.ToLower(q.Text), strings.ToLower(q.Signer), strings.ToLower(q.Key), strings.ToLower(q.Digest)
@@ -99,8 +105,14 @@ func (i *Inventory) Images(q ImageQuery) (ImagePage, error) {
 		if !q.asksFor(e) {
 			continue
 		}
-		page.Verdicts.Add(e.image.Verdict)
-		if q.Verdict == "" || e.image.Verdict == q.Verdict {
+		inVerdict, inState := q.Verdict == "" || e.image.Verdict == q.Verdict, q.State == "" || e.image.State() == q.State
+		if inState {
+			page.Verdicts.Add(e.image.Verdict)
+		}
+		if inVerdict {
+			page.States.Add(e.image.State())
+		}
+		if inVerdict && inState {
 			found = append(found, e)
 		}
 	}
@@ -126,7 +138,7 @@ func oneOf[T ~string](name string, value T, choices []T) error {
 	return fmt.Errorf("%s: want one of %s", name, strings.Join(words, ", "))
 }
 
-// asksFor matches all criteria but the verdict.
+// asksFor matches all criteria but the verdict and the state.
 func (q *ImageQuery) asksFor(e *entry) bool {
 	if q.Text != "" && !strings.Contains(e.text, q.Text) || !strings.HasPrefix(e.image.Digest, q.Digest) &&
 		!strings.HasPrefix(e.image.Digest, "sha256:"+q.Digest) {
@@ -145,7 +157,7 @@ func (q *ImageQuery) asksFor(e *entry) bool {
 	}) {
 		return false
 	}
-	return q.Policy == "" || slices.ContainsFunc(e.judgements, func(j judgement) bool {
+	return q.Policy == "" || slices.ContainsFunc(e.shown().judgements, func(j judgement) bool {
 		return j.policy == q.Policy && (!q.Failed || j.result != verdict.Pass && j.result != verdict.Skip)
 	})
 }
@@ -161,9 +173,14 @@ func (e *entry) isIn(namespace string) bool {
 
 func (q *ImageQuery) compare(a, b *entry) int {
 	order := 0
+	attention := func() int {
+		return cmp.Compare(slices.Index(Verdicts(), a.image.Verdict), slices.Index(Verdicts(), b.image.Verdict))
+	}
 	switch q.Sort {
 	case ByAttention:
-		order = cmp.Compare(slices.Index(Verdicts(), a.image.Verdict), slices.Index(Verdicts(), b.image.Verdict))
+		order = attention()
+	case ByState:
+		order = cmp.Or(cmp.Compare(slices.Index(States(), a.image.State()), slices.Index(States(), b.image.State())), attention())
 	case BySigner:
 		order = strings.Compare(firstSigner(a), firstSigner(b))
 	case ByPods:
@@ -203,14 +220,15 @@ func (i *Inventory) Image(id string) (Details, bool) {
 	if e == nil {
 		return Details{}, false
 	}
+	proof := &e.shown().proof
 	d := Details{
-		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: e.proof.Record(),
-		DecidedAt: e.proof.Made.UTC(), Process: e.proof.Process, Endpoint: e.proof.Endpoint, PolicySetHash: e.proof.Policies, TrustGeneration: e.proof.Trust,
+		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: proof.Record(),
+		DecidedAt: proof.Made.UTC(), Process: proof.Process, Endpoint: proof.Endpoint, PolicySetHash: proof.Policies, TrustGeneration: proof.Trust,
 	}
 	for at, u := range e.uses {
 		d.Uses = append(d.Uses, Use{
 			APIVersion: at.apiVersion, Kind: at.kind, Namespace: at.namespace, Name: at.name, Containers: slices.Clone(u.containers),
-			Pods: len(u.pods), Verdict: u.verdict, Running: u.running, Process: u.process, LastSeen: u.seen,
+			Pods: len(u.pods), Verdict: u.verdict, Running: u.running, Process: u.process, LastSeen: u.seen, Cause: u.cause,
 		})
 	}
 	slices.SortFunc(d.Uses, func(a, b Use) int {

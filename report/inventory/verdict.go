@@ -20,6 +20,9 @@ const (
 	Errored = verdict.Errored
 )
 
+// Cause is the image or the rule that a verdict on an object results from.
+type Cause = verdict.Cause
+
 // Verdicts returns all verdicts, the most severe first.
 func Verdicts() []Verdict { return verdict.Verdicts() }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -65,16 +66,49 @@ func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) E
 	}
 }
 
-// pack truncates and compresses an image. The names of pull secrets are left out, because read
-// access to images does not imply access to them.
+// pack truncates and compresses an image.
 func (p *Packer) pack(image *report.Image) []byte {
+	shown := withoutSecrets(image)
+	return p.compress(&shown)
+}
+
+// object is the part of a record that is stored for a decision.
+type object struct {
+	Images          []report.Image  `json:"images"`
+	Rules           []report.Rule   `json:"rules,omitempty"`
+	Reasons         []policy.Reason `json:"reasons,omitempty"`
+	Warnings        []policy.Reason `json:"warnings,omitempty"`
+	PolicySetHash   string          `json:"policySetHash,omitempty"`
+	TrustGeneration string          `json:"trustGeneration,omitempty"`
+}
+
+// PackObject truncates and compresses the record of an object, with so many of its images; nil if
+// it is too large. Unpack returns its JSON.
+func (p *Packer) PackObject(r report.Record, images int) []byte {
+	shown := object{
+		Images: make([]report.Image, 0, min(len(r.Images), images)), Rules: r.Rules, Reasons: r.Reasons, Warnings: r.Warnings,
+		PolicySetHash: r.PolicySetHash, TrustGeneration: r.TrustGeneration,
+	}
+	for n := range r.Images[:min(len(r.Images), images)] {
+		shown.Images = append(shown.Images, withoutSecrets(&r.Images[n]))
+	}
+	return p.compress(&shown)
+}
+
+// withoutSecrets leaves the names of pull secrets out, because read access to images does not imply
+// access to them.
+func withoutSecrets(image *report.Image) report.Image {
 	shown := *image
 	if shown.Mirror != nil {
 		mirror := *shown.Mirror
 		mirror.PullSecrets = nil
 		shown.Mirror = &mirror
 	}
-	text, err := json.Marshal(&shown)
+	return shown
+}
+
+func (p *Packer) compress(of any) []byte {
+	text, err := json.Marshal(of)
 	if err != nil {
 		return nil // it consists of texts and numbers
 	}
@@ -97,13 +131,16 @@ func (p *Packer) pack(image *report.Image) []byte {
 }
 
 // Record returns the JSON of the image; nil where it was too large.
-func (e *Evidence) Record() json.RawMessage {
-	if len(e.packed) == 0 {
+func (e *Evidence) Record() json.RawMessage { return Unpack(e.packed) }
+
+// Unpack returns the JSON of a compressed record; nil for none.
+func Unpack(packed []byte) json.RawMessage {
+	if len(packed) == 0 {
 		return nil
 	}
-	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(e.packed)))
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
-		return nil // it was encoded by pack
+		return nil // it was encoded by compress
 	}
 	return text
 }

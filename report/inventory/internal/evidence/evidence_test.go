@@ -58,6 +58,34 @@ func TestPullSecrets(t *testing.T) {
 	}
 }
 
+// TestPackObject keeps the images and rules of a decision, without the names of pull secrets, and no
+// more images than the bound.
+func TestPackObject(t *testing.T) {
+	p, err := evidence.NewPacker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mirror := &report.Mirror{PullSecrets: []string{"shop/registry"}}
+	text := string(evidence.Unpack(p.PackObject(report.Record{
+		Images: []report.Image{{Written: "web", Mirror: mirror}, {Written: "debug"}, {Written: "third"}},
+		Rules:  []report.Rule{{Rule: "limits"}}, PolicySetHash: "p",
+	}, 2)))
+	for _, row := range []struct {
+		reason, text string
+		has          bool
+	}{
+		{"the first image", `"written":"web"`, true}, {"the second one", `"written":"debug"`, true}, {"an image above the bound", "third", false},
+		{"a rule", `"rule":"limits"`, true}, {"the policies", `"policySetHash":"p"`, true}, {"the name of a pull secret", "shop/registry", false},
+	} {
+		if strings.Contains(text, row.text) != row.has {
+			t.Errorf("%s: %s", row.reason, text)
+		}
+	}
+	if len(mirror.PullSecrets) != 1 || evidence.Unpack(nil) != nil {
+		t.Error("the record that was handed in was changed, or there is a record of nothing")
+	}
+}
+
 // TestStale takes a record in again when something changed, or after a minute.
 func TestStale(t *testing.T) {
 	kept := pack(t, report.Image{Reference: "app"})

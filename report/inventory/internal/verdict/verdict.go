@@ -105,29 +105,6 @@ func OfImage(image *report.Image) Verdict {
 	return Allowed
 }
 
-// Reason returns the most relevant reason of the object.
-func Reason(r report.Record) (policy.Reason, bool) {
-	lists := [][]policy.Reason{r.Reasons}
-	for n := range r.Images {
-		if !r.Images[n].Result.Admits() {
-			lists = append(lists, r.Images[n].Reasons)
-		}
-	}
-	for n := range r.Rules {
-		lists = append(lists, r.Rules[n].Reasons)
-	}
-	lists = append(lists, r.Warnings)
-	for n := range r.Images {
-		lists = append(lists, r.Images[n].Warnings)
-	}
-	for _, reasons := range lists {
-		if len(reasons) > 0 {
-			return reasons[0], true
-		}
-	}
-	return policy.Reason{}, false
-}
-
 // Telling returns the reasons for any verdict other than allowed.
 func Telling(image *report.Image, verdict Verdict) []policy.Reason {
 	switch {

@@ -1,0 +1,2 @@
+// Package timeline counts events by interval, for the latest intervals.
+package timeline
