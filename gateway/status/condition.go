@@ -90,6 +90,12 @@ func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav
 	return condition, settled
 }
 
+// Condition returns the condition Ready of a document; the object is zero for one of a folder.
+func (t Reporter) Condition(entry catalog.Entry, object Object) metav1.Condition {
+	condition, _ := t.condition(entry, object)
+	return condition
+}
+
 // limits are the reasons why an active policy does not apply to everything that it names.
 func (r policyRound) limits(entry catalog.Entry) []string {
 	var list []string

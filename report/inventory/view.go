@@ -24,6 +24,8 @@ type (
 	DecisionDetails = view.DecisionDetails
 	// Policy holds the results of one policy.
 	Policy = policycount.Policy
+	// PolicyRule holds the results of one rule.
+	PolicyRule = policycount.Rule
 	// Moment counts the decisions of one minute or hour.
 	Moment = view.Moment
 	// About describes the inventory's origin.

@@ -20,7 +20,9 @@ const (
 	ImageListKind    = "ImageList"
 	ImageKind        = "Image"
 	DecisionListKind = "DecisionList"
+	DecisionKind     = "Decision"
 	PolicyListKind   = "PolicyList"
+	PolicyKind       = "Policy"
 	FacetsKind       = "Facets"
 	ErrorKind        = "Error"
 )
@@ -45,14 +47,39 @@ type route struct {
 	answer     func(r *http.Request, p parameters) (any, error)
 }
 
+// ImageDetails is the response of /api/v1/images/ID.
+type ImageDetails struct {
+	typed
+	About inventory.About `json:"about"`
+	inventory.Details
+}
+
+// DecisionList is the response of /api/v1/decisions.
+type DecisionList struct {
+	typed
+	About inventory.About `json:"about"`
+	inventory.DecisionPage
+}
+
+// DecisionDetails is the response of /api/v1/decisions/ID.
+type DecisionDetails struct {
+	typed
+	About inventory.About `json:"about"`
+	inventory.DecisionDetails
+	// Commands explain the verdict on each of the images, in their order.
+	Commands []string `json:"commands,omitempty"`
+}
+
+// about describes the data of a response.
+func (h *Handler) about(p parameters) inventory.About {
+	made := h.config.Inventory.About()
+	made.Alone = p.alone
+	return made
+}
+
 // routes returns the API resources by path.
 func (h *Handler) routes() map[string]route {
 	known := h.config.Inventory
-	about := func(p parameters) inventory.About {
-		made := known.About()
-		made.Alone = p.alone
-		return made
-	}
 	return map[string]route{
 		"overview": {[]string{"span"}, func(_ *http.Request, p parameters) (any, error) {
 			overview, err := known.Overview(inventory.Span(p.text("span")))
@@ -62,41 +89,24 @@ func (h *Handler) routes() map[string]route {
 				inventory.Overview
 			}{of(OverviewKind), overview}, err
 		}},
-		"images": {imageParameters(), func(_ *http.Request, p parameters) (any, error) {
-			page, err := known.Images(inventory.ImageQuery{
-				Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), Namespace: p.text("namespace"), Signer: p.text("signer"),
-				Key: p.text("key"), Policy: p.text("policy"), Failed: p.flag("failed"), Digest: p.text("digest"),
-				Sort: inventory.Sort(p.text("sort")), Reverse: p.flag("reverse"), Page: p.page(),
-			})
-			return ImageList{of(ImageListKind), about(p), page}, err
-		}},
+		"images": {imageParameters(), h.listImages},
 		"images/{id}": {nil, func(r *http.Request, p parameters) (any, error) {
 			details, ok := known.Image(r.PathValue("id"))
 			if !ok {
 				return nil, problem{http.StatusNotFound, "not-found", "image not found: it was not seen for a week, or another replica evaluated it"}
 			}
-			return struct {
-				typed
-				About inventory.About `json:"about"`
-				inventory.Details
-			}{of(ImageKind), about(p), details}, nil
+			return ImageDetails{of(ImageKind), h.about(p), details}, nil
 		}},
 		"decisions": {[]string{"q", "verdict", "namespace", "offset", "limit"}, func(_ *http.Request, p parameters) (any, error) {
 			page, err := known.Decisions(inventory.DecisionQuery{
 				Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), Namespace: p.text("namespace"), Page: p.page(),
 			})
-			return struct {
-				typed
-				About inventory.About `json:"about"`
-				inventory.DecisionPage
-			}{of(DecisionListKind), about(p), page}, err
+			return DecisionList{of(DecisionListKind), h.about(p), page}, err
 		}},
-		"policies": {nil, func(_ *http.Request, p parameters) (any, error) {
-			return struct {
-				typed
-				About inventory.About    `json:"about"`
-				Items []inventory.Policy `json:"items"`
-			}{of(PolicyListKind), about(p), known.Policies()}, nil
+		"decisions/{id}": {nil, func(r *http.Request, p parameters) (any, error) { return h.decisionDetails(r.PathValue("id"), p) }},
+		"policies":       {nil, func(_ *http.Request, p parameters) (any, error) { return h.listPolicies(p), nil }},
+		"policies/{id...}": {nil, func(r *http.Request, p parameters) (any, error) {
+			return h.policyDetails(r.PathValue("id"), p)
 		}},
 		"facets": {nil, func(*http.Request, parameters) (any, error) {
 			return struct {
@@ -107,8 +117,31 @@ func (h *Handler) routes() map[string]route {
 	}
 }
 
+func (h *Handler) listImages(_ *http.Request, p parameters) (any, error) {
+	page, err := h.config.Inventory.Images(inventory.ImageQuery{
+		Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), State: inventory.State(p.text("state")), Namespace: p.text("namespace"),
+		Signer: p.text("signer"), Key: p.text("key"), Policy: p.text("policy"), Failed: p.flag("failed"), Digest: p.text("digest"),
+		Sort: inventory.Sort(p.text("sort")), Reverse: p.flag("reverse"), Page: p.page(),
+	})
+	return ImageList{of(ImageListKind), h.about(p), page}, err
+}
+
+func (h *Handler) decisionDetails(id string, p parameters) (any, error) {
+	details, ok := h.config.Inventory.Decision(id)
+	if !ok {
+		return nil, problem{http.StatusNotFound, "not-found", "decision not found: only the latest are kept, by the replica that made them; the decision log keeps all"}
+	}
+	made := DecisionDetails{typed: of(DecisionKind), About: h.about(p), DecisionDetails: details}
+	if h.explain != nil {
+		for _, image := range details.Images {
+			made.Commands = append(made.Commands, h.explain(details.Resource.Namespace, image.Written, image.Copy))
+		}
+	}
+	return made, nil
+}
+
 func imageParameters() []string {
-	return []string{"q", "verdict", "namespace", "signer", "key", "policy", "failed", "digest", "sort", "reverse", "offset", "limit"}
+	return []string{"q", "verdict", "state", "namespace", "signer", "key", "policy", "failed", "digest", "sort", "reverse", "offset", "limit"}
 }
 
 // serve serves a resource to an authorised client: the leader's response if there is one, else this

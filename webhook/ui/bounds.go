@@ -12,6 +12,11 @@ const (
 	maxAtOnce = 16
 	// minCompressed is the smallest body that is compressed, in bytes.
 	minCompressed = 1 << 10
+	// maxDefinition bounds the text of a policy's document, in bytes.
+	maxDefinition = 64 << 10
+	// maxOverTime is the number of policies up to which their list has the results over time, 2 KiB
+	// each.
+	maxOverTime = 500
 	// timeout bounds authentication and authorisation.
 	timeout = 10 * time.Second
 )

@@ -36,7 +36,9 @@ type Config struct {
 type options struct {
 	authorizer Authorizer // nil: every authenticated user may read
 	everybody  bool
-	leader     Leader // nil: this replica always answers
+	leader     Leader   // nil: this replica always answers
+	policies   Policies // nil: only their results are known
+	explain    func(namespace, image string, isCopy bool) string
 }
 
 // Option changes a default of a Handler.
@@ -50,6 +52,18 @@ func WithAuthorizer(a Authorizer) Option {
 			return errors.New("authorizer must not be nil")
 		}
 		o.authorizer = a
+		return nil
+	}
+}
+
+// WithExplain adds to each image of a decision the command that explains its verdict to a user, with
+// its arguments quoted for a shell; empty for none.
+func WithExplain(command func(namespace, image string, isCopy bool) string) Option {
+	return func(o *options) error {
+		if command == nil {
+			return errors.New("command must not be nil")
+		}
+		o.explain = command
 		return nil
 	}
 }
@@ -105,7 +119,7 @@ func (h *Handler) register() {
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, problem{http.StatusNotFound, "not-found", "no such API resource; docs/dashboard.md lists them"})
 	})
-	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/policies"} {
+	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/decisions/{id}", "/policies", "/policies/{id...}"} {
 		h.mux.HandleFunc(page, func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].serve(w, r, http.StatusOK) })
 	}
 	h.mux.HandleFunc("/assets/{name}", func(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
 // TestDashboardRemembers: what a replica decided before it was started anew is shown, where
@@ -42,9 +43,13 @@ func TestDashboardRemembers(t *testing.T) {
 				var shown struct {
 					Total    int
 					Verdicts inventory.Tally
+					About    inventory.About
 				}
 				if err := json.Unmarshal([]byte(text), &shown); err != nil || shown.Total != row.images {
 					return fmt.Errorf("%s: %w", text, err)
+				}
+				if shown.About.Restores != (row.settings != "") {
+					return fmt.Errorf("restores is %t", shown.About.Restores)
 				}
 				if row.images > 0 && (shown.Verdicts.Allowed != 1 || shown.Verdicts.Denied != 1) {
 					return fmt.Errorf("the verdicts are %+v", shown.Verdicts)
@@ -53,4 +58,46 @@ func TestDashboardRemembers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDashboardOpens: the dashboard has every loaded policy with its definition before the first
+// request, and a denied request with the command that explains it.
+func TestDashboardOpens(t *testing.T) {
+	d := newEnv(t)
+	run := d.start(t, "dashboard: {address: '127.0.0.1:0'}\n")
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	at := ""
+	testkit.Eventually(t, func() error {
+		at = address.FindString(run.log.String())
+		if at == "" {
+			return errors.New("the dashboard is not there yet")
+		}
+		return nil
+	})
+	_, text := get(t, at+"api/v1/policies")
+	var list ui.PolicyList
+	if err := json.Unmarshal([]byte(text), &list); err != nil || !list.Documents || len(list.Items) == 0 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, p := range list.Items {
+		if p.Document == nil || p.Document.State != ui.PolicyActive || p.Document.Mode == "" || p.Document.Ready != "True" || p.Document.Source == "" {
+			t.Errorf("%s: %+v", p.ID, p.Document)
+		}
+		if _, text := get(t, at+"api/v1/policies/"+p.ID); !strings.Contains(text, `"definition":"`) {
+			t.Errorf("%s has no definition: %s", p.ID, text)
+		}
+	}
+	run.mustAsk(t, "/validate", "Pod", "shop", d.unsigned.ByDigest())
+	testkit.Eventually(t, func() error {
+		_, text := get(t, at+"api/v1/decisions")
+		var decisions ui.DecisionList
+		if err := json.Unmarshal([]byte(text), &decisions); err != nil || len(decisions.Items) == 0 {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+		_, text = get(t, at+"api/v1/decisions/"+decisions.Items[0].ID)
+		if !strings.Contains(text, `"commands":["quaymaster explain --policy `) || !strings.Contains(text, d.unsigned.ByDigest()) || !strings.Contains(text, `"record":{`) {
+			return errors.New(text)
+		}
+		return nil
+	})
 }

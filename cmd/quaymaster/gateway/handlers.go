@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	cmdreporting "github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
@@ -51,7 +51,7 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 	objects := admission.Config{
 		Decider: made, Namespaces: g.around.Namespaces, Roles: g.around.Roles, Failure: endpoints.Failure{State: g.state}, Recorder: images.Recorder,
 		Queue: g.serving.queue, Copies: endpoints.Copies{State: g.state}, Rules: endpoints.Failure{State: g.state},
-		Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: reproduce(c, g.documents.Policies.Resources),
+		Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: cmdreporting.Explain(c, g.documents.Policies.Resources),
 	}
 	if g.documents.Kinds != nil {
 		objects.Kinds = g.documents.Kinds
@@ -160,15 +160,6 @@ func durable(c config.DecisionLog, log *journal.Journal, handler http.Handler, e
 	return &endpoints.Durable{
 		Handler: handler, Decisions: log, Wait: time.Duration(c.FlushTimeout), Deny: c.OnFailure == config.OnFailureDeny, Log: errors,
 	}
-}
-
-// reproduce returns the command that explains a denial to a user. resources are those of the
-// cluster's policies.
-func reproduce(c config.Configuration, resources func() []string) admission.Reproduce {
-	if c.Standalone {
-		return engine.ExplainFromFolders(c.Policies.Folders)
-	}
-	return engine.ExplainFromCluster(resources)
 }
 
 // mutated gives the kinds of the settings their groups.

@@ -7,8 +7,11 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/webhook/api"
 	"github.com/quaymaster/quaymaster/webhook/ui"
@@ -23,17 +26,23 @@ func (r *Records) openDashboard() error {
 	if settings.Disabled {
 		return nil
 	}
-	known, err := inventory.New(inventory.Options{Replica: cmp.Or(r.options.Replica, "gateway")})
+	known, err := inventory.New(inventory.Options{Replica: cmp.Or(r.options.Replica, "gateway"), Restores: r.DecisionFolder() != ""})
 	if err != nil {
 		return err
 	}
-	var options []ui.Option
+	loaded := r.options.Documents.Policies
+	explain := Explain(r.options.Configuration, loaded.Resources)
+	options := []ui.Option{ui.WithPolicies(reporting.LoadedPolicies{Policies: loaded}), ui.WithExplain(func(namespace, written string, isCopy bool) string {
+		return explained(explain, namespace, written, isCopy)
+	})}
 	shown := ui.Config{Inventory: known}
 	if settings.AsksForTokens() {
-		shown.Authenticator, options, err = r.authenticators(settings)
+		var access []ui.Option
+		shown.Authenticator, access, err = r.authenticators(settings)
 		if err != nil {
 			return err
 		}
+		options = append(options, access...)
 	} else {
 		options = append(options, ui.WithoutTokens())
 	}
@@ -60,6 +69,28 @@ func (r *Records) openDashboard() error {
 	}
 	r.options.Group.Add("dashboard", dashboard)
 	return nil
+}
+
+// Explain returns the command that explains a denial to a user. resources are those of the cluster's
+// policies.
+func Explain(c config.Configuration, resources func() []string) func(namespace string, image policy.Image) string {
+	if c.Standalone {
+		return engine.ExplainFromFolders(c.Policies.Folders)
+	}
+	return engine.ExplainFromCluster(resources)
+}
+
+// explained returns the command for an image as it is written; empty if it is no reference.
+func explained(explain func(string, policy.Image) string, namespace, written string, isCopy bool) string {
+	ref, err := image.Parse(written)
+	if err != nil {
+		return ""
+	}
+	about := policy.Image{Ref: ref}
+	if isCopy {
+		about.Copy = ref
+	}
+	return explain(namespace, about)
 }
 
 // authenticators returns the authenticators of the dashboard: tokens of the file, or the cluster's
