@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
@@ -87,6 +88,12 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	current := map[*entry]bool{}
 	for n := range r.Images {
 		image := &r.Images[n]
+		if was := i.runAs(at, cut(image.Reference, maxName)); placed && was != nil && isUnchanged(image) {
+			was.uses[at].sees(pod, now)
+			was.in.MoveToFront(was.at)
+			was.image.LastSeen, current[was] = now.seen, true
+			continue
+		}
 		e := i.entryOf(image, o, at)
 		i.update(e, o, r, image, placed && running)
 		current[e] = true
@@ -169,6 +176,18 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion, of place) *e
 	return e
 }
 
+// isUnchanged reports whether an update does not concern the image, which was not evaluated again.
+func isUnchanged(image *report.Image) bool {
+	return image.Digest.IsZero() && len(image.Reasons) > 0 && image.Reasons[0].Code == policy.Unchanged
+}
+
+// sees records a pod of the workload, if it runs.
+func (u *use) sees(pod uint64, now use) {
+	if _, known := u.pods[pod]; now.running && (known || len(u.pods) < maxPods) {
+		u.seen, u.pods[pod] = now.seen, now.seen.Unix()
+	}
+}
+
 // runAs returns the image that a workload runs by a reference; nil for none.
 func (i *Inventory) runAs(at place, reference string) *entry {
 	for e := range i.places[at] {
@@ -210,9 +229,7 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
 		u.containers = append(u.containers, name)
 	}
-	if _, known := u.pods[pod]; now.running && (known || len(u.pods) < maxPods) {
-		u.pods[pod] = now.seen.Unix()
-	}
+	u.sees(pod, now)
 }
 
 // clear removes the objects of a kind that a scan did not find. If decisions of the scan were

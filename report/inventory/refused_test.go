@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
@@ -15,6 +16,13 @@ import (
 // unmatched is an image that no policy matches: its digest is not resolved then.
 func unmatched(reference string) report.Image {
 	return report.Image{Container: "c", Written: reference, Reference: reference, Result: gate.Unchecked}
+}
+
+// unchanged is an image that an update does not concern: it is not evaluated again.
+func unchanged(reference string) report.Image {
+	made := unmatched(reference)
+	made.Result, made.Reasons = gate.Allow, []policy.Reason{{Code: policy.Unchanged, Message: "the object ran this image before the update"}}
+	return made
 }
 
 // updated is a request to change an object, as kubectl debug sends it.
@@ -48,6 +56,8 @@ func TestRefusedRequestsDoNotChangeRunningImages(t *testing.T) {
 		{"another pod of the workload is refused", refused(later), gate.Deny, denied, podOf("shop", "web", 2), inventory.Allowed, 0},
 		{"another workload is refused", refused(later), gate.Deny, denied, podOf("other", "web", 1), inventory.Allowed, 1},
 		{"another workload is refused, and no policy matches the image", refused(later), gate.Deny, resolved, podOf("other", "web", 1), inventory.Allowed, 1},
+		{"an admitted update that does not concern it", updated(admitted(later)), gate.Allow, unchanged("r.example/web:1"), podOf("shop", "web", 1), inventory.Allowed, 0},
+		{"a refused update that does not concern it", updated(refused(later)), gate.Deny, unchanged("r.example/web:1"), podOf("shop", "web", 1), inventory.Allowed, 0},
 		{"an admitted update that no policy matches", updated(admitted(later)), gate.Unchecked, resolved, podOf("shop", "web", 1), inventory.Unchecked, 0},
 		{"an admitted request under audit", admitted(later), gate.Allow, denied, podOf("shop", "web", 2), inventory.Denied, 0},
 		{"a scan", scanned(later), gate.Deny, denied, podOf("shop", "web", 1), inventory.Denied, 0},
