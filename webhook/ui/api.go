@@ -105,9 +105,7 @@ func (h *Handler) routes() map[string]route {
 		}},
 		"decisions/{id}": {nil, func(r *http.Request, p parameters) (any, error) { return h.decisionDetails(r.PathValue("id"), p) }},
 		"policies":       {nil, func(_ *http.Request, p parameters) (any, error) { return h.listPolicies(p), nil }},
-		"policies/{id...}": {nil, func(r *http.Request, p parameters) (any, error) {
-			return h.policyDetails(r.PathValue("id"), p)
-		}},
+		"policy":         {[]string{"id"}, func(_ *http.Request, p parameters) (any, error) { return h.policyDetails(p.text("id"), p) }},
 		"facets": {nil, func(*http.Request, parameters) (any, error) {
 			return struct {
 				typed

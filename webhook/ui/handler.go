@@ -119,7 +119,7 @@ func (h *Handler) register() {
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, problem{http.StatusNotFound, "not-found", "no such API resource; docs/dashboard.md lists them"})
 	})
-	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/decisions/{id}", "/policies", "/policies/{id...}"} {
+	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/decisions/{id}", "/policies", "/policy"} {
 		h.mux.HandleFunc(page, func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].serve(w, r, http.StatusOK) })
 	}
 	h.mux.HandleFunc("/assets/{name}", func(w http.ResponseWriter, r *http.Request) {

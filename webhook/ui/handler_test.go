@@ -205,8 +205,8 @@ func TestAPI(t *testing.T) {
 		{"/api/v1/images?state=refused", 200, `"total":0`},
 		{"/api/v1/images?state=fine", 400, "want one of running, refused, other"},
 		{"/api/v1/decisions/0000", 404, `"reason":"not-found"`},
-		{"/api/v1/policies/ClusterPolicy/p", 200, `"policy":{"id":"ClusterPolicy/p"`},
-		{"/api/v1/policies/ClusterPolicy/other", 404, `"reason":"not-found"`},
+		{"/api/v1/policy?id=ClusterPolicy/p", 200, `"policy":{"id":"ClusterPolicy/p"`},
+		{"/api/v1/policy?id=ClusterPolicy/other", 404, `"reason":"not-found"`},
 		{"/api/v1/images/0000", 404, `"reason":"not-found"`},
 		{"/api/v1/decisions?q=web", 200, `"kind":"DecisionList"`},
 		{"/api/v1/policies", 200, `"id":"ClusterPolicy/p"`},
@@ -234,7 +234,7 @@ func TestAPI(t *testing.T) {
 // TestHeaders hold for every answer.
 func TestHeaders(t *testing.T) {
 	h := open(t)
-	for _, path := range []string{"/", "/images/x", "/decisions/x", "/policies/ClusterPolicy/x", "/nowhere", "/assets/app.js", "/assets/nothing.js", "/api/v1/images", "/api/v1/nothing"} {
+	for _, path := range []string{"/", "/images/x", "/decisions/x", "/policy?id=ClusterPolicy/x", "/nowhere", "/assets/app.js", "/assets/nothing.js", "/api/v1/images", "/api/v1/nothing"} {
 		got := get(h, path)
 		policy := got.Header().Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "connect-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {

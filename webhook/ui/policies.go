@@ -84,7 +84,7 @@ type PolicyList struct {
 	Items     []Policy `json:"items"`
 }
 
-// PolicyDetails is the response of /api/v1/policies/ID.
+// PolicyDetails is the response of /api/v1/policy.
 type PolicyDetails struct {
 	typed
 	About     inventory.About `json:"about"`
@@ -96,7 +96,7 @@ type PolicyDetails struct {
 
 // policyList returns the documents and the policies with results, by ID.
 func (h *Handler) policyList() []Policy {
-	var all []Policy
+	all := []Policy{}
 	at := map[string]int{}
 	for _, p := range h.config.Inventory.Policies() {
 		at[p.ID] = len(all)

@@ -72,7 +72,7 @@ func TestPolicyDefinition(t *testing.T) {
 		{"ClusterPolicy/broken", 200, false},
 		{"ClusterPolicy/other", 404, false},
 	} {
-		got := get(h, "/api/v1/policies/"+row.id)
+		got := get(h, "/api/v1/policy?id="+row.id)
 		var details ui.PolicyDetails
 		body := text(t, got)
 		if err := json.Unmarshal([]byte(body), &details); err != nil || got.Code != row.status || (details.Definition != "") != row.defined || len(details.Definition) > 65<<10 {

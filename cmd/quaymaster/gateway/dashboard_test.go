@@ -83,7 +83,7 @@ func TestDashboardOpens(t *testing.T) {
 		if p.Document == nil || p.Document.State != ui.PolicyActive || p.Document.Mode == "" || p.Document.Ready != "True" || p.Document.Source == "" {
 			t.Errorf("%s: %+v", p.ID, p.Document)
 		}
-		if _, text := get(t, at+"api/v1/policies/"+p.ID); !strings.Contains(text, `"definition":"`) {
+		if _, text := get(t, at+"api/v1/policy?id="+p.ID); !strings.Contains(text, `"definition":"`) {
 			t.Errorf("%s has no definition: %s", p.ID, text)
 		}
 	}

@@ -3,12 +3,14 @@
 import { h, put, say } from "./dom.js";
 import { Failure, keep, signedIn } from "./api.js";
 import { at } from "./format.js";
-import { failed, heading, loading } from "./parts.js";
+import { breakable, failed, heading, loading } from "./parts.js";
 import { overview } from "./overview.js";
 import { images } from "./images.js";
 import { image } from "./image.js";
 import { decisions } from "./decisions.js";
+import { decision } from "./decision.js";
 import { policies } from "./policies.js";
+import { policy } from "./policy.js";
 
 const main = document.getElementById("main");
 const REFRESH = 15000;
@@ -18,7 +20,9 @@ const routes = [
   [/^\/images$/, images, "Images", "images"],
   [/^\/images\/([^/]+)$/, image, "Image", "images"],
   [/^\/decisions$/, decisions, "Decisions", "decisions"],
+  [/^\/decisions\/([^/]+)$/, decision, "Decision", "decisions"],
   [/^\/policies$/, policies, "Policies", "policies"],
+  [/^\/policy$/, policy, "Policy", "policies"],
 ];
 
 let leave = new AbortController();
@@ -86,10 +90,10 @@ export function navigate(address, replace = false) {
 // about names the replica that responded.
 function about(it) {
   const foot = document.getElementById("about");
-  const words = ["Shown by replica ", h("strong", {}, it.replica), ", deciding since ", h("time", { datetime: it.since }, at(it.since)), "."];
-  if (it.scanned) words.push(" Last word of a scan: " + at(it.scanned) + ".");
+  const words = ["Shown by replica ", h("strong", {}, breakable(it.replica)), ", with decisions since ", h("time", { datetime: it.since }, at(it.since)), it.restores ? "." : ": without a decision log, history starts with the process."];
+  if (it.scanned) words.push(" Last result of a scan: " + at(it.scanned) + ".");
   if (it.alone) words.push(" ", h("strong", {}, "Only this replica's data: " + it.alone + "."));
-  if (it.dropped) words.push(" " + it.dropped.toLocaleString("en") + " decisions came too fast to be shown.");
+  if (it.dropped) words.push(" " + it.dropped.toLocaleString("en") + " decisions came too fast and are not shown.");
   if (signedIn()) words.push(" ", h("button", { type: "button", class: "link", onclick: () => { keep(""); shown = ""; open(); } }, "Sign out"));
   put(foot, ...words);
 }
@@ -98,7 +102,7 @@ function about(it) {
 function stale(error) {
   const banner = document.getElementById("banner");
   if (!error) banner.replaceChildren();
-  else if (!banner.hasChildNodes()) put(banner, h("p", { class: "inner" }, error.message + " What you see is from before."));
+  else if (!banner.hasChildNodes()) put(banner, h("p", { class: "inner" }, error.message + " The page shows earlier data."));
 }
 
 // signIn asks for a token.

@@ -2,8 +2,8 @@
 
 import { h, put, say } from "./dom.js";
 import { get } from "./api.js";
-import { middle, plural } from "./format.js";
-import { address, badge, chips, empty, heading, pager, time } from "./parts.js";
+import { middle, plural, start } from "./format.js";
+import { address, badge, breakable, chips, empty, heading, pager, prose, time } from "./parts.js";
 
 const LIMIT = 50;
 
@@ -17,8 +17,8 @@ export async function decisions(page) {
   const filtered = now.q || now.verdict || now.namespace;
   const results = h("div", { id: "results" }, chips(list.verdicts, now.verdict, (verdict) => to({ verdict })),
     list.items.length ? [table(list.items), pager(list.total, offset, LIMIT, (offset) => to({ offset }))]
-      : filtered ? empty("No decision matches", h("a", { href: "/decisions" }, "Clear the filters"), ", or read the decision log: only the latest are kept here.")
-        : empty("No decision yet", "Decisions appear here from the API server's first request on."));
+      : filtered ? empty("No decision matches", h("a", { href: "/decisions" }, "Clear the filters"), ", or read the decision log: only the latest are kept here (", h("code", {}, "quaymaster log show DIR"), ").")
+        : empty("No decision yet", "Decisions appear here from the API server's first request on. ", list.about.restores ? "" : "History starts now: no decision log is kept from which earlier decisions are restored."));
   const old = document.getElementById("results");
   if (old && document.getElementById("filters")) old.replaceWith(results);
   else put(page.main, heading("Decisions"), filters(page, facets), results);
@@ -46,12 +46,12 @@ const table = (items) => h("table", { class: "rows" }, h("caption", { class: "hi
   h("tbody", {}, items.map(row)));
 
 const row = (d) => h("tr", {},
-  h("td", { "data-label": "Verdict" }, badge(d.verdict), d.allowed && (d.verdict === "denied" || d.verdict === "error") && h("div", { class: "under muted" }, d.shadow ? "in shadow" : "let in")),
+  h("td", { "data-label": "Verdict" }, badge(d.verdict), d.allowed && (d.verdict === "denied" || d.verdict === "error") && h("div", { class: "under muted" }, d.shadow ? "in shadow" : "admitted")),
   h("td", { "data-label": "Object", class: "main-cell" },
-    h("span", { class: "muted" }, d.resource.kind || "Object", " "), h("span", { class: "name" }, middle((d.resource.namespace ? d.resource.namespace + "/" : "") + (d.resource.name || "without a name"), 70)),
-    (d.message || d.undecided) && h("div", { class: "why" }, d.code && h("code", { class: "code" }, d.code), " ", middle(d.message || "Not decided: " + d.undecided, 260))),
+    h("a", { href: "/decisions/" + encodeURIComponent(d.id), class: "decision" }, h("span", { class: "muted" }, d.resource.kind || "Object", " "), h("span", { class: "name" }, breakable(middle((d.resource.namespace ? d.resource.namespace + "/" : "") + (d.resource.name || "without a name"), 90)))),
+    (d.message || d.undecided) && h("div", { class: "why" }, d.code && [h("code", { class: "code" }, d.code), " "], d.container && ["container ", breakable(middle(d.container, 60)), ": "], prose(start(d.message || "Not decided: " + d.undecided, 260)))),
   h("td", { "data-label": "Images" }, (d.images || []).length === 0 ? h("span", { class: "muted" }, "none") : h("ul", { class: "plain" },
-    d.images.slice(0, 3).map((i) => h("li", {}, h("a", { href: "/images/" + encodeURIComponent(i.id), title: i.written }, middle(i.written, 46)))),
+    d.images.slice(0, 3).map((i) => h("li", {}, h("a", { href: "/images/" + encodeURIComponent(i.id), title: i.written }, prose(middle(i.written, 90))))),
     d.images.length + (d.imagesLeftOut || 0) > 3 && h("li", { class: "muted" }, "and " + (d.images.length + (d.imagesLeftOut || 0) - 3) + " more"))),
-  h("td", { "data-label": "User" }, middle(d.user || "unknown", 40), h("div", { class: "under muted" }, [d.operation, d.endpoint].filter(Boolean).join(" at "))),
+  h("td", { "data-label": "User" }, h("span", {}, breakable(middle(d.user || "unknown", 80))), h("div", { class: "under muted" }, [d.operation, d.endpoint].filter(Boolean).join(" at "))),
   h("td", { "data-label": "When", class: "nowrap" }, time(d.time), h("div", { class: "under muted num" }, "in " + (d.durationMilliseconds || 0).toFixed(1) + " ms")));

@@ -26,18 +26,31 @@ export function ago(time) {
   return "";
 }
 
-// short leaves the middle out of a digest or fingerprint.
+// short is the beginning of a digest or fingerprint.
 export function short(digest, keep = 12) {
   const colon = digest.indexOf(":") + 1;
   const hex = digest.slice(colon);
   return hex.length > keep + 4 ? digest.slice(0, colon) + hex.slice(0, keep) + "…" : digest;
 }
 
-// middle leaves the middle out of a long text.
+const JOINT = /[\s/@:]/;
+
+// middle leaves the middle out of a long name, at its joints where it has any.
 export function middle(text, most) {
   if (text.length <= most) return text;
   const tail = Math.ceil((most - 1) * 0.6);
-  return text.slice(0, most - 1 - tail) + "…" + text.slice(-tail);
+  let head = most - 1 - tail, from = text.length - tail;
+  while (head > 0 && !JOINT.test(text[head - 1])) head--;
+  while (from < text.length && !JOINT.test(text[from - 1])) from++;
+  if (from === text.length) from = text.length - tail;
+  return text.slice(0, head) + "…" + text.slice(from);
+}
+
+// start is the beginning of a long sentence, in whole words.
+export function start(text, most) {
+  if (text.length <= most) return text;
+  const space = text.lastIndexOf(" ", most - 1);
+  return text.slice(0, space > most / 2 ? space : most - 1) + " …";
 }
 
 // named parts a reference into what comes before the last name, the name, and the tag.

@@ -3,8 +3,8 @@
 import { h, put } from "./dom.js";
 import { get } from "./api.js";
 import { at, middle, plural, short } from "./format.js";
-import { badge, copyable, digest, heading, time } from "./parts.js";
-import { imageName } from "./overview.js";
+import { badge, breakable, causeOf, copyable, digest, heading, policyPath, prose, time } from "./parts.js";
+import { imageName, refuses } from "./overview.js";
 import { chain, words } from "./chain.js";
 
 export async function image(page) {
@@ -13,46 +13,47 @@ export async function image(page) {
   page.about(it.about);
   page.title(middle(it.reference, 80));
   const record = it.record || null;
-  put(page.main, 
-    h("p", { class: "crumbs" }, h("a", { href: "/images" }, "Images"), h("span", { "aria-hidden": "true" }, " / ")),
+  put(page.main,
+    h("p", { class: "crumbs" }, h("a", { href: "/images" }, "All images")),
     h("div", { class: "heading" }, h("h1", { tabindex: "-1", class: "image", title: it.reference }, imageName(it.reference)), badge(it.verdict)),
     h("div", { class: "facts" },
-      fact("Digest", digest(it.digest, 24)),
-      fact("Runs in", it.workloads ? `${plural(it.workloads, "workload")}, ${plural(it.pods, "pod")}` : it.refused ? "nothing; it was denied" : "no known object"),
+      fact("Digest", digest(it.digest)),
+      fact("Runs in", it.workloads ? `${plural(it.workloads, "workload")}, ${plural(it.pods, "pod")}` : it.refused ? ["nothing; it was kept out of ", plural(it.refused, "workload")] : "no known object"),
       fact("Decided", time(it.decidedAt), " by ", it.process === "background scan" ? "a scan" : it.endpoint || "admission"),
       fact("First seen", time(it.firstSeen))),
-    it.message && h("p", { class: "verdict-line v-" + it.verdict }, h("code", { class: "code" }, it.code), " ", it.message),
+    it.message && h("p", { class: "verdict-line v-" + it.verdict }, it.code && [h("code", { class: "code" }, it.code), " "], prose(it.message)),
+    it.cause && !refuses(it) && h("p", { class: "verdict-line v-denied", id: "cause" }, "The last object with it was refused because of ", causeOf(it.cause), it.cause.message && [": ", prose(it.cause.message)], "."),
     record ? [evidence(record, it), judgements(record)] : h("p", { class: "notice" }, "The evidence of this image is too large to be kept here; the decision log has it."),
     places(it), it.references.length > 1 && names(it), raw(it, record));
 }
 
 const fact = (name, ...values) => h("div", {}, h("span", { class: "muted" }, name), h("span", {}, values));
 
-function evidence(record, it) {
-  return h("section", { class: "card", "aria-labelledby": "chain-title" },
-    h("h2", { id: "chain-title" }, "Chain of evidence"),
-    h("p", { class: "muted" }, "From the name in the manifest to this verdict, verified ", h("time", { datetime: it.decidedAt }, at(it.decidedAt)), "."),
+export function evidence(record, it, name = "") {
+  return h("section", { class: "card", "aria-label": "Chain of evidence" + (name && ", " + name) },
+    h("h2", {}, "Chain of evidence", name && [" of ", breakable(name)]),
+    h("p", { class: "muted" }, "From the name in the manifest to this verdict, decided ", h("time", { datetime: it.decidedAt }, at(it.decidedAt)), "."),
     chain(record, it), words(record, it));
 }
 
-function judgements(record) {
-  if (record.decisions.length === 0) {
-    return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Policies"), h("p", { class: "muted" }, "No policy matches this image, so nothing was verified."));
+export function judgements(record) {
+  if ((record.decisions || []).length === 0) {
+    return h("section", { class: "card" }, h("h2", {}, "Policies"), h("p", { class: "muted" }, "No policy matches this image, so nothing was verified."));
   }
-  return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Results of policies"),
+  return h("section", { class: "card" }, h("h2", {}, "Results of policies"),
     h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "Results of policies for this image"),
       h("thead", {}, h("tr", {}, ["Result", "Policy", "Rule", "Why"].map((word) => h("th", { scope: "col" }, word)))),
       h("tbody", {}, record.decisions.map((d) => h("tr", {},
         h("td", { "data-label": "Result" }, result(d)),
-        h("td", { "data-label": "Policy" }, h("a", { href: "/images?policy=" + encodeURIComponent([d.policy.kind, d.policy.namespace, d.policy.name].filter(Boolean).join("/")), title: "Images that it speaks of" }, middle(d.policy.name, 50)), h("div", { class: "under muted" }, d.policy.kind, d.policy.namespace && " in " + d.policy.namespace)),
-        h("td", { "data-label": "Rule" }, middle(d.rule || "", 60), d.entry && h("div", { class: "under muted" }, middle(d.entry, 60))),
-        h("td", { "data-label": "Why", class: "reasons" }, d.reasons && d.reasons.length ? d.reasons.map(reason) : h("span", { class: "muted" }, d.proofs && d.proofs.length ? plural(d.proofs.length, "proof") + " met it" : "nothing is held against it")))))));
+        h("td", { "data-label": "Policy" }, h("a", { href: policyPath([d.policy.kind, d.policy.namespace, d.policy.name].filter(Boolean).join("/")) }, breakable(middle(d.policy.name, 80))), h("div", { class: "under muted" }, d.policy.kind, d.policy.namespace && " in " + d.policy.namespace)),
+        h("td", { "data-label": "Rule" }, breakable(middle(d.rule || "", 80)), d.entry && h("div", { class: "under muted" }, breakable(middle(d.entry, 80)))),
+        h("td", { "data-label": "Why", class: "reasons" }, d.reasons && d.reasons.length ? d.reasons.map(reason) : h("span", { class: "muted" }, d.proofs && d.proofs.length ? plural(d.proofs.length, "verified claim") : d.result === "skipped" ? "the policy exempts the image" : "no reason against it")))))));
 }
 
-function reason(r) {
-  return h("div", { class: "reason" }, h("p", {}, h("code", { class: "code" }, r.code), " ", r.message),
-    (r.expected || r.found) && h("dl", {}, r.expected && [h("dt", {}, "expected"), h("dd", {}, r.expected)], r.found && [h("dt", {}, "found"), h("dd", {}, r.found)]),
-    r.hint && h("p", { class: "muted" }, r.hint));
+export function reason(r) {
+  return h("div", { class: "reason" }, h("p", {}, r.code && [h("code", { class: "code" }, r.code), " "], prose(r.message || "")),
+    (r.expected || r.found) && h("dl", {}, r.expected && [h("dt", {}, "expected"), h("dd", {}, prose(r.expected))], r.found && [h("dt", {}, "found"), h("dd", {}, prose(r.found))]),
+    r.hint && h("p", { class: "muted" }, prose(r.hint)));
 }
 
 export function result(d) {
@@ -65,26 +66,26 @@ export function result(d) {
 }
 
 function places(it) {
-  return h("section", { class: "card", "aria-labelledby": "where" }, h("h2", { id: "where" }, "Where it runs"),
-    it.uses.length === 0 ? h("p", { class: "muted" }, "No known object has it: the request was about the image alone.")
+  return h("section", { class: "card", "aria-labelledby": "where" }, h("h2", { id: "where" }, "Where it runs, and where it was refused"),
+    it.uses.length === 0 ? h("p", { class: "muted" }, "No known object has it: the request was for the image alone.")
       : h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "Workloads"),
         h("thead", {}, h("tr", {}, ["Verdict", "Workload", "Namespace", "Containers", "Pods", "Seen"].map((word) => h("th", { scope: "col", class: word === "Pods" ? "right" : "" }, word)))),
         h("tbody", {}, it.uses.map((u) => h("tr", {},
           h("td", { "data-label": "Verdict" }, badge(u.verdict)),
-          h("td", { "data-label": "Workload" }, h("span", { class: "muted" }, u.kind, " "), h("span", { class: "name" }, middle(u.name, 60))),
-          h("td", { "data-label": "Namespace" }, u.namespace ? h("a", { href: "/images?namespace=" + encodeURIComponent(u.namespace) }, middle(u.namespace, 40)) : h("span", { class: "muted" }, "none")),
-          h("td", { "data-label": "Containers" }, middle((u.containers || []).join(", "), 60)),
-          h("td", { "data-label": "Pods", class: "right num" }, u.running ? u.pods.toLocaleString("en") : h("span", { class: "muted" }, "kept out")),
+          h("td", { "data-label": "Workload" }, h("span", { class: "muted" }, u.kind, " "), h("span", { class: "name" }, breakable(middle(u.name, 80)))),
+          h("td", { "data-label": "Namespace" }, u.namespace ? h("a", { href: "/images?namespace=" + encodeURIComponent(u.namespace) }, breakable(middle(u.namespace, 63))) : h("span", { class: "muted" }, "none")),
+          h("td", { "data-label": "Containers" }, breakable(middle((u.containers || []).join(", "), 120))),
+          h("td", { "data-label": "Pods", class: "right num" }, u.running ? u.pods.toLocaleString("en") : h("span", { class: "muted" }, "kept out"), !u.running && u.cause && h("div", { class: "under cause" }, "because of ", causeOf(u.cause))),
           h("td", { "data-label": "Seen", class: "nowrap" }, time(u.lastSeen)))))),
     it.usesLeftOut > 0 && h("p", { class: "muted" }, "And more, above the number that is kept."));
 }
 
 const names = (it) => h("section", { class: "card", "aria-labelledby": "names" }, h("h2", { id: "names" }, "Named as"),
-  h("ul", { class: "plain" }, it.references.map((r) => h("li", {}, copyable(r, middle(r, 110), "reference")))));
+  h("ul", { class: "plain" }, it.references.map((r) => h("li", {}, copyable(r, prose(r), "reference")))));
 
-function raw(it, record) {
+export function raw(it, record) {
   return h("details", { class: "card raw" }, h("summary", {}, "The record, as JSON"),
-    h("p", { class: "muted" }, "Policies ", it.policySetHash ? copyable(it.policySetHash, short(it.policySetHash), "hash") : "none", ", trust ", it.trustGeneration ? copyable(it.trustGeneration, short(it.trustGeneration), "generation") : "none", ". ", h("a", { href: "/api/v1/images/" + encodeURIComponent(it.id) }, "This page's data")),
+    h("p", { class: "muted" }, "Policies ", it.policySetHash ? copyable(it.policySetHash, short(it.policySetHash), "hash") : "none", ", trust ", it.trustGeneration ? copyable(it.trustGeneration, short(it.trustGeneration), "generation") : "none", ". ", h("a", { href: it.address || "/api/v1/images/" + encodeURIComponent(it.id) }, "This page's data")),
     h("pre", { tabindex: "0", "aria-label": "The record" }, JSON.stringify(record, null, 2)));
 }
 

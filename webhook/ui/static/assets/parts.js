@@ -1,7 +1,7 @@
 // Parts of several pages.
 
-import { h, s, say } from "./dom.js";
-import { ago, at, known, short } from "./format.js";
+import { h, put, s, say } from "./dom.js";
+import { ago, at, known, middle, short } from "./format.js";
 
 export const VERDICTS = {
   denied: { word: "Denied", about: "a policy forbids it", path: "M5 5l6 6M11 5l-6 6" },
@@ -25,6 +25,27 @@ export const time = (value) => known(value)
   ? h("time", { datetime: value, title: at(value), class: "num" }, ago(value))
   : h("span", { class: "muted" }, "never");
 
+// breakable is a name that breaks over lines at its joints alone.
+export const breakable = (text) => (String(text).match(/[^/:@._,=-]*[/:@._,=-]*/g) || []).filter(Boolean).map((part, n) => n ? [h("wbr"), part] : part);
+
+const HEX = /(?:(?:sha256|sha512):)?[0-9a-f]{40,}/g;
+
+// prose is a sentence in which digests are short, and long names break at their joints.
+export function prose(text) {
+  const words = (part) => part.split(/(\s+)/).map((word) => word.length > 12 ? breakable(word) : word);
+  const out = [];
+  let at = 0;
+  for (const found of String(text).matchAll(HEX)) {
+    out.push(words(text.slice(at, found.index)), h("code", { class: "hex", title: found[0] }, short(found[0])));
+    at = found.index + found[0].length;
+  }
+  out.push(words(String(text).slice(at)));
+  return out;
+}
+
+// causeOf says which container or rule refused an object.
+export const causeOf = (c) => [c.container ? ["container ", h("strong", {}, breakable(middle(c.container, 60)))] : c.policy ? ["policy ", h("strong", {}, breakable(middle(c.policy, 80))), c.rule && [", rule ", breakable(middle(c.rule, 60))]] : "the object as a whole", c.code && [" (", h("code", { class: "code" }, c.code), ")"]];
+
 // copyable is a long name cut short, with a button that copies the whole.
 export function copyable(text, shown, what) {
   const button = h("button", {
@@ -38,7 +59,7 @@ export function copyable(text, shown, what) {
       } catch {
         say("The browser does not let the page copy; the whole " + what + " is selected instead.");
         const range = document.createRange();
-        code.textContent = text;
+        put(code, breakable(text));
         range.selectNodeContents(code);
         getSelection().removeAllRanges();
         getSelection().addRange(range);
@@ -97,3 +118,6 @@ export function chips(tally, chosen, to) {
   return h("nav", { class: "chips", "aria-label": "By verdict" }, chip("", "All", all),
     Object.keys(VERDICTS).filter((v) => tally[v] > 0 || v === chosen).map((v) => chip(v, VERDICTS[v].word, tally[v])));
 }
+
+// policyPath is the address of a policy's page.
+export const policyPath = (id) => address("/policy", { id });
