@@ -44,10 +44,21 @@ func some(t testing.TB, n int, extra string) *inventory.Inventory {
 // TestHostileNames: any name is shown and does nothing.
 func TestHostileNames(t *testing.T) {
 	b := newTab(t)
-	server := shown(t, some(t, 2, hostile))
+	server := shown(t, some(t, 2, hostile), ui.WithExplain(func(namespace, image string, _ bool) string { return namespace + image }), ui.WithPolicies(loaded{
+		documents:   []ui.PolicyDocument{{ID: "K/" + hostile, Kind: hostile, Name: hostile, Source: hostile, Mode: hostile, AuditedBy: hostile, Ready: hostile, Reason: hostile, Message: hostile, Title: hostile}},
+		definitions: map[string]string{"K/" + hostile: hostile},
+	}))
 	b.see(server.URL+"/images", "table.rows tbody tr")
 	image := eval[string](b, `document.querySelector("td a.image").href`)
+	b.see(server.URL+"/decisions", "a.decision")
+	decision := eval[string](b, `document.querySelector("a.decision").href`)
+	b.see(server.URL+"/policies", "table.rows tbody tr")
+	policies := eval[[]string](b, `[...document.querySelectorAll("table.rows tbody a.name")].map((a) => a.href)`)
+	if len(policies) != 2 {
+		t.Fatalf("the policies are %q", policies)
+	}
 	for _, page := range []struct{ address, ready string }{
+		{decision, "svg.chain"}, {policies[0], "dl.pairs"}, {policies[1], "dl.pairs"},
 		{server.URL + "/", "figure.chart svg"}, {image, "svg.chain"}, {server.URL + "/decisions", "table.rows tbody tr"}, {server.URL + "/policies", "table.rows tbody tr"},
 		{server.URL + "/images?q=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E", ".state"}, {server.URL + "/images/%22%3E%3Cscript%3E", ".state"},
 	} {

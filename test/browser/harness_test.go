@@ -75,6 +75,7 @@ spec:
 type env struct {
 	registry  string
 	endpoints string // the API's address
+	admission string // the webhooks' address
 	dashboard string
 	log       *bytes.Buffer
 }
@@ -105,6 +106,7 @@ func open(t testing.TB) *env {
 	check(t, yard.SignBundle(build("shop/worker"), byRelease, nil))
 	check(t, yard.SignNotation(build("shop/db"), notary, verifytest.Notation{}))
 	build("shop/cart")
+	check(t, yard.SignBundle(build("shop/blog"), byWeb, nil))
 	check(t, yard.SignLegacy(build("shop/mail"), verifytest.Claim{Signer: stranger, NoLog: true}, nil))
 	scanned := func(critical int) map[string]any {
 		return map[string]any{
@@ -173,7 +175,7 @@ func (h *env) run(t testing.TB, settings config.Configuration, socket string) {
 	go func() {
 		ended <- gateway.Run(ctx, settings, gateway.Options{
 			Log: log, Version: "test", Replica: "quaymaster-7d9c5b6f4-x2x8q",
-			Listening: func(string, string) { close(listening) }, Dashboard: func(address string) { dashboard <- address },
+			Listening: func(endpoints, _ string) { h.admission = endpoints; close(listening) }, Dashboard: func(address string) { dashboard <- address },
 		})
 	}()
 	t.Cleanup(func() {
@@ -263,7 +265,7 @@ func take(into *inventory.Inventory, object map[string]any, record report.Record
 // week fills an inventory with a week of the shop's life, from records of the real gate.
 func week(t testing.TB, h *env) *inventory.Inventory {
 	t.Helper()
-	into, err := inventory.New(inventory.Options{Replica: "quaymaster-7d9c5b6f4-x2x8q"})
+	into, err := inventory.New(inventory.Options{Replica: "quaymaster-7d9c5b6f4-x2x8q", Restores: true})
 	check(t, err)
 	at := func(name string) string { return h.registry + "/" + name + ":v1" }
 	objects := []map[string]any{
@@ -278,6 +280,7 @@ func week(t testing.TB, h *env) *inventory.Inventory {
 		pod("shop", "mail-84cf6d9c5", "mail-84cf6d9c5-2jvgt", at("shop/mail"), at("shop/web")),
 		pod("staging", "search-6b8d7f5c9d", "search-6b8d7f5c9d-n4r9s", at("shop/search")),
 		pod("staging", "far-7b9f5c6d8", "far-7b9f5c6d8-w6kzd", "127.0.0.1:1/shop/web-far:v1"),
+		pod("staging", "front-5c9d7f6b8", "front-5c9d7f6b8-k2m4s", at("shop/blog"), at("shop/cart")),
 	}
 	records := h.judge(t, objects...)
 	users := []string{"system:serviceaccount:kube-system:replicaset-controller", "developer@shop.example", "system:serviceaccount:ci:deployer"}
@@ -299,9 +302,9 @@ func week(t testing.TB, h *env) *inventory.Inventory {
 }
 
 // shown serves an inventory, without tokens.
-func shown(t testing.TB, known *inventory.Inventory) *httptest.Server {
+func shown(t testing.TB, known *inventory.Inventory, options ...ui.Option) *httptest.Server {
 	t.Helper()
-	pages, err := ui.New(ui.Config{Inventory: known}, ui.WithoutTokens())
+	pages, err := ui.New(ui.Config{Inventory: known}, append(options, ui.WithoutTokens())...)
 	check(t, err)
 	server := httptest.NewServer(pages)
 	t.Cleanup(server.Close)
