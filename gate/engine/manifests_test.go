@@ -361,6 +361,41 @@ func TestManifestRequests(t *testing.T) {
 	}
 }
 
+// TestManifestNode: the author of a new pod cannot choose its node by writing a resourceVersion.
+func TestManifestNode(t *testing.T) {
+	l := newManifestLab(t)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: shop}\nspec: {containers: [{name: c, image: 'i:1'}]}\n"
+	signed := l.sign(t, pod, pod, verifytest.Claim{Signer: l.first, NoLog: true})
+	bound := func(version string) string {
+		return strings.NewReplacer("namespace: shop", "namespace: shop\n  resourceVersion: '"+version+"'", "\nspec:\n", "\nspec:\n  nodeName: n\n").Replace(signed)
+	}
+	g := l.gate(t, oneKey, "")
+	request := func(operation string) func(*gate.Request) {
+		return func(r *gate.Request) {
+			r.Subject.Operation, r.Subject.Request = operation, policy.RequestFrom([]byte(`{"operation":"`+operation+`"}`))
+			if operation == "UPDATE" {
+				r.Old = read(t, bound("1"))[0]
+			}
+		}
+	}
+	for _, c := range []struct {
+		reason, version string
+		change          func(*gate.Request)
+		want            gate.Result
+	}{
+		{"a new pod with version 0", "0", request("CREATE"), gate.Deny},
+		{"a new pod with a version", "1", request("CREATE"), gate.Deny},
+		{"an update of a bound pod", "1", request("UPDATE"), gate.Allow},
+		{"a bound pod of a scan", "1", nil, gate.Allow},
+		{"a file with version 0", "0", nil, gate.Deny},
+	} {
+		got, reasons := decideManifest(t, g, bound(c.version), c.change)
+		if got != c.want || got == gate.Deny && !strings.Contains(reasons, "spec.nodeName was not signed") {
+			t.Errorf("%s: %s, want %s: %s", c.reason, got, c.want, reasons)
+		}
+	}
+}
+
 // TestManifestDryRun: a dry run explains what other admission controllers add, and nothing else.
 func TestManifestDryRun(t *testing.T) {
 	l := newManifestLab(t)

@@ -30,6 +30,8 @@ type Terms struct {
 	Ignored Fields
 	// Domain is that of the annotations with the evidence.
 	Domain signedmanifest.Domain
+	// Stored: the API server stores the object already, so that a scheduler may have bound a Pod.
+	Stored bool
 }
 
 // ErrBound means that a comparison takes more than MaxSteps.

@@ -86,8 +86,8 @@ func TestFind(t *testing.T) {
 		{"no revision", with(deploy), with(deploy, annotated("deployment.kubernetes.io/revision", "x")), nil, "metadata.annotations.deployment.kubernetes.io/revision"},
 		{"the revision of another kind", with(config), with(config, annotated("deployment.kubernetes.io/revision", "7")), nil, "metadata.annotations"},
 		{"a node, of a new pod", with(pod), with(pod, "", ", nodeName: n"), nil, "spec.nodeName"},
-		{"a node, of a stored pod", with(pod), with(pod, ", resourceVersion: '1'", ", nodeName: n"), nil, ""},
-		{"another node than signed", with(pod, "", ", nodeName: m"), with(pod, ", resourceVersion: '1'", ", nodeName: n"), nil, ""},
+		{"a node, of a new pod with a version", with(pod), with(pod, ", resourceVersion: '0'", ", nodeName: n"), nil, "spec.nodeName was not signed"},
+		{"another node of a new pod than signed", with(pod, "", ", nodeName: m"), with(pod, "", ", nodeName: n"), nil, "spec.nodeName was signed"},
 		{"the token of a pod", with(pod), with(pod, "", ", "+token), nil, ""},
 		{"the token of a pod that wants none", with(pod, "", ", automountServiceAccountToken: false"), with(pod, "", ", automountServiceAccountToken: false, "+token), nil, "spec.volumes.0 was not signed"},
 		{"a token of another audience", with(pod), with(pod, "", ", "+strings.Replace(token, "path: token}", "path: token, audience: x}", 1)), nil, "spec.volumes.0 was not signed"},
@@ -123,6 +123,28 @@ func TestFind(t *testing.T) {
 		}
 		if len(got) > difference.MaxDifferences+1 {
 			t.Errorf("%s: %d differences", c.reason, len(got))
+		}
+	}
+}
+
+// TestNodeName: a scheduler binds stored pods, and nothing else has a node that was not signed.
+func TestNodeName(t *testing.T) {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, resourceVersion: '1'}, spec: {containers: []%s}}"
+	const template = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, resourceVersion: '1'}, spec: {template: {spec: {containers: []%s}}}}"
+	for _, c := range []struct {
+		reason, text, signed string
+		stored               bool
+		want                 int
+	}{
+		{"a stored pod", pod, "", true, 0},
+		{"a stored pod on another node than signed", pod, ", nodeName: m", true, 0},
+		{"a new pod", pod, "", false, 1},
+		{"a stored template", template, "", true, 1},
+	} {
+		terms := difference.Terms{Stored: c.stored}
+		found, err := terms.Find(manifest(t, fmt.Sprintf(c.text, c.signed)), object(t, fmt.Sprintf(c.text, ", nodeName: n")))
+		if err != nil || len(found) != c.want {
+			t.Errorf("%s: %v, %v", c.reason, found, err)
 		}
 	}
 }

@@ -69,10 +69,9 @@ func (p place) isTimestamp() bool {
 	return strings.HasSuffix(p.general, general(".metadata.creationTimestamp"))
 }
 
-// isNodeName: a scheduler binds a stored pod. A new object has no resourceVersion.
+// isNodeName: a scheduler binds a stored pod. The node of a new one is its author's choice.
 func (s *search) isNodeName(at place) bool {
-	version, _ := member(s.root, "metadata")["resourceVersion"].(string)
-	return s.kind.is("", "Pod") && at.general == general("spec.nodeName") && version != ""
+	return s.terms.Stored && s.kind.is("", "Pod") && at.general == general("spec.nodeName")
 }
 
 // isManifest reports whether the text that kubectl adds is the manifest itself.

@@ -91,9 +91,16 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 	})
 	return &evaluation{
 		ctx: ctx, rule: r, subject: subject, object: object, annotations: annotations, carried: r.domain.Read(annotations),
-		terms:   difference.Terms{Ignored: fields, Domain: r.domain},
+		terms:   difference.Terms{Ignored: fields, Domain: r.domain, Stored: isStored(subject, text(metadata, "resourceVersion"))},
 		bundles: map[string]*readBundle{}, manifests: map[string]parsed{}, made: map[string]made{},
 	}, nil
+}
+
+// isStored reports whether the API server has stored the object before. Of a request of the API server
+// its operation decides: the author of a new object may write resourceVersion 0. A file or an object of a
+// scan is stored if it has another version, which no new object may have.
+func isStored(subject *policy.Subject, version string) bool {
+	return subject.Operation == "UPDATE" || !subject.Request.IsWhole() && version != "" && version != "0"
 }
 
 // answer answers the question of one authority: it has signed the manifest of the object.
