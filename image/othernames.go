@@ -85,3 +85,8 @@ func (r Repository) OtherNames() []Repository {
 	}
 	return others
 }
+
+// HubNames are the names of Docker Hub that references are written with, the normalised one first.
+func HubNames() []string {
+	return []string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
+}

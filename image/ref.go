@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -106,8 +107,7 @@ func NormalRegistry(host string) string {
 			host = name
 		}
 	}
-	switch host {
-	case "", "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com":
+	if host == "" || slices.Contains(HubNames(), host) {
 		return dockerHub
 	}
 	return host

@@ -3,8 +3,10 @@ package connaisseur
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
@@ -30,6 +32,8 @@ func (c reader) patterns(rules []rule, path string) patterns {
 			c.Refuse(at, fmt.Sprintf("%q has a character class, alternatives or an escape", rule.Pattern), "write a rule for each, with * and ? alone")
 		case strings.ToLower(host) != host && strings.Contains(rule.Pattern, "/"):
 			c.Refuse(at, fmt.Sprintf("%q has upper case in its first part", rule.Pattern), "write it in lower case, as registries are compared")
+		case isOtherHub(rule.Pattern):
+			c.Refuse(at, fmt.Sprintf("%q matches nothing here", rule.Pattern), "Docker Hub is docker.io, by each of its names: write docker.io/")
 		case twice:
 			c.Refuse(at, fmt.Sprintf("%q stands in %s already", rule.Pattern, source.Index(path, earlier)),
 				"remove one: which of two equal patterns wins is nowhere written down")
@@ -38,6 +42,17 @@ func (c reader) patterns(rules []rule, path string) patterns {
 		list = append(list, pattern(rule.Pattern))
 	}
 	return list
+}
+
+// isOtherHub reports whether the registry of a pattern is Docker Hub by a name that references never have
+// here. Connaisseur compares the name that the reference is written with, and index.docker.io for docker.io.
+func isOtherHub(text string) bool {
+	host, _, ok := strings.Cut(text, "/")
+	if !ok || !strings.Contains(host, "docker") && !strings.Contains(host, "registry") {
+		return false
+	}
+	fits := regexp.MustCompile(strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(host)) + "$").MatchString
+	return !fits("index.docker.io") && slices.ContainsFunc(image.HubNames(), fits)
 }
 
 // takes is the pattern as a test of names as they are written.

@@ -83,6 +83,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		if s := images.Scope(name); name != "" && !s.Valid() {
 			c.Refuse("transports.docker."+name, "is no scope", "want an image, a repository, a namespace or a registry, in lower case, or *.domain")
 		} else {
+			c.checkScope(name, "transports.docker."+name)
 			scopes = append(scopes, s)
 		}
 	}
@@ -91,6 +92,16 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	}
 	if _, whole := rules[""]; !whole {
 		c.scope("", scopes, doc.Default, "default")
+	}
+}
+
+// checkScope refuses a scope that would match nothing here; empty is that of every image.
+func (c reader) checkScope(name, at string) {
+	if name == "" {
+		return
+	}
+	if why := images.Unmatched(name); why != "" {
+		c.Refuse(at, fmt.Sprintf("%q matches nothing here", name), why)
 	}
 }
 

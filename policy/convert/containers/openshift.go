@@ -118,6 +118,7 @@ func (c reader) scopes(list []imagePolicyDocument) {
 				c.Refuse(place, fmt.Sprintf("%q", text), "want an image, a repository, a namespace or a registry, in lower case, or *.domain")
 				continue
 			}
+			c.checkScope(text, place)
 			if d.meta.Namespace != "" && slices.ContainsFunc(clusters[""], func(other images.Scope) bool { return s == other || s.Within(other) }) {
 				c.Refuse(place, fmt.Sprintf("%q lies within the scope of a ClusterImagePolicy, and so has no effect", text), "remove it")
 			}

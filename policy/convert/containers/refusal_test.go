@@ -37,6 +37,8 @@ func TestRefused(t *testing.T) {
 			{`"sigstoreSigned"`, `"signedBy"`, "transports.docker.a.io[0].type: signedBy"}, {`"sigstoreSigned"`, `"hope"`, `transports.docker.a.io[0].type: "hope"`},
 			{`"type": "reject"`, `"type": "reject", "keyPath": "x"`, "default[0]: reject has other fields"},
 			{`"a.io"`, `"a.io/x*"`, "transports.docker.a.io/x*: is no scope"}, {`"a.io"`, `"*.a.io:5000"`, "is no scope"}, {`"a.io"`, `"a.io/X"`, "is no scope"},
+			{`"a.io"`, `"registry-1.docker.io"`, `transports.docker.registry-1.docker.io: "registry-1.docker.io" matches nothing here`}, {`"a.io"`, `"registry.hub.docker.com/acme:v1"`, "matches nothing here"},
+			{`"a.io"`, `"*.docker.io"`, "matches nothing here"}, {`"a.io"`, `"*.docker.com"`, "matches nothing here"}, {`"a.io"`, `"a.io:443"`, "matches nothing here"}, {`"a.io"`, `"a..io"`, "matches nothing here"},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/none.pub"`, "transports.docker.a.io[0].keyPath: names the file /etc/pki/none.pub, which cannot be read"},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/fulcio.pem"`, `transports.docker.a.io[0].keyPath: a PEM block is of type "CERTIFICATE"`},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyData": "???"`, "transports.docker.a.io[0].keyData: no base64"},

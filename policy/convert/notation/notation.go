@@ -123,6 +123,8 @@ func (c reader) registryScopes(doc Document, at string) (named [][]images.Test, 
 				global = i
 			case !images.IsRepository(scope):
 				c.Refuse(place, fmt.Sprintf("%q", scope), "a scope is registry/repository without tag and wildcard, in lower case")
+			case images.Unmatched(scope) != "":
+				c.Refuse(place, fmt.Sprintf("%q matches nothing here", scope), images.Unmatched(scope))
 			default:
 				named[i] = append(named[i], images.RepositoryScope(scope))
 			}

@@ -37,7 +37,7 @@ func TestRefused(t *testing.T) {
 		{`"ca:wabbit"`, `"tsa:clock"`, "trustPolicies[0].trustStores: has no store of the type ca"},
 		{`"*"`, `"x509.subject: C=US, O=Wabbit Networks"`, "trustPolicies[0].trustedIdentities: names signers below a certificate authority"},
 		{`"*"`, `"did:web:x"`, "trustPolicies[0].trustedIdentities[0]"}, {`"*"`, `"*", "x509.subject: C=US"`, "trustPolicies[0].trustedIdentities"}, {`"*"`, ``, "trustPolicies[0].trustedIdentities: is empty"},
-		{`"a.io/x"`, `"a.io/*"`, "trustPolicies[0].registryScopes[0]"}, {`"a.io/x"`, `"a.io/x", "*"`, "trustPolicies[0].registryScopes[1]"}, {`"a.io/x"`, `"a.io/x", "a.io/x"`, "trustPolicies[0].registryScopes[1]"},
+		{`"a.io/x"`, `"registry-1.docker.io/acme/web"`, `trustPolicies[0].registryScopes[0]: "registry-1.docker.io/acme/web" matches nothing here`}, {`"a.io/x"`, `"a.io/*"`, "trustPolicies[0].registryScopes[0]"}, {`"a.io/x"`, `"a.io/x", "*"`, "trustPolicies[0].registryScopes[1]"}, {`"a.io/x"`, `"a.io/x", "a.io/x"`, "trustPolicies[0].registryScopes[1]"},
 		{`"a.io/x"`, ``, "trustPolicies[0].registryScopes: is empty"}, {`"name": "a",`, ``, "trustPolicies[0].name"}, {`"name": "a"`, `"name": "a", "scope": 1`, "trustPolicies[0].scope: unknown field"},
 		{`"trustPolicies": [`, `"trustPolicies": [` + skipped(200), "201 trust policies"}, {base[strings.Index(base, "[{"):], "[]}", "trustPolicies: 0 trust policies"}, {base, base + "\n---\n" + base, "2 documents"},
 		{`"trustPolicies": [`, `"trustPolicies": [` + strings.Replace(skipped(1), "b.io/0", "a.io/x", 1), `trustPolicies[1].registryScopes[0]: "a.io/x" is there twice`},

@@ -115,6 +115,8 @@ func (c reader) executors(list []document) {
 			test, rank, ok := executorScope(text)
 			if !ok {
 				c.Refuse(source.Index(path, j), fmt.Sprintf("%q", text), "want a repository, a registry or *.domain, in lower case")
+			} else if why := images.Unmatched(text); why != "" {
+				c.Refuse(source.Index(path, j), fmt.Sprintf("%q matches nothing here", text), why)
 			}
 			if slices.ContainsFunc(scopes, func(other one) bool { return other.text == text }) {
 				c.Refuse(source.Index(path, j), fmt.Sprintf("%q is there twice", text), "a scope has one Executor: remove one")

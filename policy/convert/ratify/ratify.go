@@ -322,6 +322,8 @@ func (c reader) scopes(list []trustPolicy, at string) (named [][]images.Test, gl
 				c.Refuse(place, fmt.Sprintf("%q overlaps another scope", text), "write scopes that do not overlap, as Ratify requires")
 			case wild && !reference.HasRegistry(prefix):
 				c.Refuse(place, fmt.Sprintf("%q has no registry", text), "write docker.io/library/"+prefix+"* or docker.io/"+prefix+"* for images of Docker Hub")
+			case images.Unmatched(text) != "":
+				c.Refuse(place, fmt.Sprintf("%q matches nothing here", text), images.Unmatched(text))
 			case wild:
 				named[i] = append(named[i], images.Pattern("^"+regexp.QuoteMeta(images.Hub(prefix))))
 			case !images.Scope(text).Exact():

@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 			{"name: cosign", "name: cosign, address: /plugins", "spec: has an address"}, {ratifyBase, ratifyBase + "---\n" + ratifyBase, "2 Verifiers"},
 			{"trustPolicies: [", "key: /x, trustPolicies: [", "spec.parameters.key"}, {`["*"]`, `["a.io/x"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
 			{`["*"]`, `["a.io/*", "a.io/b*"]`, "spec.parameters.trustPolicies[0].scopes[1]"}, {`["*"]`, `["*", "a.io/*"]`, "spec.parameters.trustPolicies[0].scopes[0]"},
-			{`["*"]`, `["*.io"]`, "spec.parameters.trustPolicies[0].scopes[0]"}, {`["*"]`, `["nginx*"]`, `scopes[0]: "nginx*" has no registry`}, {`["*"]`, `["nginx:*"]`, "has no registry"}, {`["*"]`, `["acme/app:*"]`, "has no registry"}, {`["*"]`, `[]`, "spec.parameters.trustPolicies[0].scopes: is empty"},
+			{`["*"]`, `["*.io"]`, "spec.parameters.trustPolicies[0].scopes[0]"}, {`["*"]`, `["registry.hub.docker.com/acme/*"]`, "matches nothing here"}, {`["*"]`, `["registry-1.docker.io/acme/web:v1"]`, "matches nothing here"}, {`["*"]`, `["nginx*"]`, `scopes[0]: "nginx*" has no registry`}, {`["*"]`, `["nginx:*"]`, "has no registry"}, {`["*"]`, `["acme/app:*"]`, "has no registry"}, {`["*"]`, `[]`, "spec.parameters.trustPolicies[0].scopes: is empty"},
 			{"file: /etc/pki/one.pub", "provider: vault", `spec.parameters.trustPolicies[0].keys[0].provider: names the provider "vault"`},
 			{"file: /etc/pki/one.pub", "provider: vault, name: k", "spec.parameters.trustPolicies[0].keys[0].name"},
 			{"file: /etc/pki/one.pub", "name: k", "spec.parameters.trustPolicies[0].keys[0]: is not exactly one"},
@@ -64,6 +64,7 @@ func TestRefused(t *testing.T) {
 		},
 		executorBase: {
 			{"kind: Executor", "kind: NamespacedExecutor", "kind"}, {"config.ratify.sh", "config.ratify.deislabs.io", "kind: config.ratify.deislabs.io/v2alpha1 Executor"}, {"v2alpha1", "v1beta1", "kind: config.ratify.sh/v1beta1 Executor"}, {"[a.io]", "[]", "spec.scopes: is empty"}, {"[a.io]", `["*"]`, "spec.scopes[0]"}, {"[a.io]", `["a.io/x:1"]`, "spec.scopes[0]"},
+			{"[a.io]", "[registry-1.docker.io]", `spec.scopes[0]: "registry-1.docker.io" matches nothing here`}, {"[a.io]", `["*.docker.io"]`, "matches nothing here"},
 			{"[a.io]", "[a.io, a.io]", "spec.scopes[1]"}, {"registry-store", "filesystem-oci-store", "spec.stores[0].type"},
 			{"parameters: {}}]", "parameters: {caPem: x}}]", "spec.stores[0].parameters.caPem"}, {"parameters: {}}]", "parameters: {credential: {provider: static, username: a}}}]", "spec.stores[0].parameters.credential"},
 			{"parameters: {}}]", "parameters: {proxy: x}}]", "spec.stores[0].parameters.proxy: unknown field"}, {"type: cosign", "type: sbom", "spec.verifiers[0].type"},

@@ -59,6 +59,19 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestUnmatched: a registry has one name here, and another one of a scope would match nothing.
+func TestUnmatched(t *testing.T) {
+	for scope, unmatched := range map[string]bool{
+		"docker.io": false, "index.docker.io/acme": false, "registry-1.docker.io": true, "registry-1.docker.io/acme/web:v1": true, "registry.hub.docker.com/acme": true, "registry-2.docker.io": false,
+		"*.docker.io": true, "*.hub.docker.com": true, "*.docker.com": true, "*.io": false, "*.com": false, "*.docker.example": false,
+		"a.io": false, "a.io:5000/b": false, "a.io:443/b": true, "a.io:05000": true, "localhost/a": false, "10.0.0.5:5000": false, "10.5/a": true, "a.io./b": true,
+	} {
+		if got := Unmatched(scope); (got != "") != unmatched {
+			t.Errorf("%q: %q, want that it matches nothing: %t", scope, got, unmatched)
+		}
+	}
+}
+
 // TestTakes has which images a scope takes, by their names.
 func TestTakes(t *testing.T) {
 	for _, row := range []struct {

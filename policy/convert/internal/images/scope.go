@@ -1,8 +1,12 @@
 package images
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
 )
 
 // IsRepository reports whether a text is registry/repository, as references are
@@ -28,6 +32,27 @@ func Hub(name string) string {
 		return "docker.io" + rest
 	}
 	return name
+}
+
+// Unmatched returns why a scope, a name whose registry is written out or *.domain, would match nothing
+// here although it does in its source; empty if it may match. Sources compare registries as references
+// write them, and here a registry has one name, so that another one would be a selector of no images.
+func Unmatched(scope string) string {
+	domain, wild := strings.CutPrefix(scope, "*.")
+	host, _, _ := strings.Cut(scope, "/")
+	if wild {
+		if i := slices.IndexFunc(image.HubNames()[1:], func(name string) bool { return strings.HasSuffix(name, "."+domain) }); i >= 0 && strings.Contains(domain, "docker") {
+			return "Docker Hub is docker.io, by each of its names: write docker.io"
+		}
+		return ""
+	}
+	if normal := image.NormalRegistry(host); normal != Hub(host) {
+		return fmt.Sprintf("the registry %s is %s, by each of its names: write %s", host, normal, normal)
+	}
+	if _, err := image.ParseRepository(host + "/name"); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Scope is a scope of containers-policy.json(5): an image by tag or digest, a repository,
