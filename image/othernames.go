@@ -90,3 +90,23 @@ func (r Repository) OtherNames() []Repository {
 func HubNames() []string {
 	return []string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
 }
+
+// OtherSpellings returns the texts that a pattern may have for the repository, next to String: its
+// OtherNames and, at Docker Hub, each name of the registry, with and without library/.
+func (r Repository) OtherSpellings() []string {
+	var texts []string
+	for _, other := range r.OtherNames() {
+		texts = append(texts, other.String())
+	}
+	if r.registry != dockerHub {
+		return texts
+	}
+	official, isOfficial := strings.CutPrefix(r.path, "library/")
+	for _, host := range HubNames()[1:] {
+		texts = append(texts, host+"/"+r.path)
+		if isOfficial {
+			texts = append(texts, host+"/"+official)
+		}
+	}
+	return texts
+}

@@ -265,14 +265,12 @@ func precedes(o, other *policy.Overruling) bool {
 // without library/. A Deny holds under each name of its registry, too.
 func repositorySpellings(ref image.Ref, effect policy.OverrideEffect) []string {
 	name := ref.Repository().String()
-	if official, ok := strings.CutPrefix(name, "docker.io/library/"); ok {
-		return []string{name, "docker.io/" + official}
-	}
 	names := []string{name}
+	if official, ok := strings.CutPrefix(name, "docker.io/library/"); ok {
+		names = append(names, "docker.io/"+official)
+	}
 	if effect == policy.OverrideDeny {
-		for _, other := range ref.Repository().OtherNames() {
-			names = append(names, other.String())
-		}
+		names = append(names, ref.Repository().OtherSpellings()...)
 	}
 	return names
 }

@@ -283,14 +283,21 @@ func wildcardPattern(text string, exempts bool) images.Pattern {
 	if exempts {
 		return images.Pattern(prefix + expression(rest) + "$")
 	}
-	if reference.Untagged(text) {
-		return images.Pattern(prefix + expression(rest) + "[:@]")
+	versioned := func(rest string) string {
+		if reference.Untagged(text) {
+			return expression(rest) + "[:@]"
+		}
+		if base, ok := strings.CutSuffix(rest, ":*"); ok && !strings.HasSuffix(base, "*") {
+			return expression(base) + "[:@]"
+		}
+		if strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "?") { // Kyverno compares a digest as an empty tag, too
+			return "(" + expression(rest) + "$|" + expression(rest[:len(rest)-1]) + "@)"
+		}
+		return expression(rest) + "$"
 	}
-	if base, ok := strings.CutSuffix(rest, ":*"); ok && !strings.HasSuffix(base, "*") {
-		return images.Pattern(prefix + expression(base) + "[:@]")
+	whole := prefix + versioned(rest)
+	for _, path := range images.Kyverno.HubPaths(text) {
+		whole += `|^docker\.io/(library/)?` + versioned(path)
 	}
-	if strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "?") { // Kyverno compares a digest as an empty tag, too
-		return images.Pattern(prefix + "(" + expression(rest) + "$|" + expression(rest[:len(rest)-1]) + "@)")
-	}
-	return images.Pattern(prefix + expression(rest) + "$")
+	return images.Pattern(whole)
 }

@@ -16,7 +16,7 @@ import (
 func TestPatternsTakeNoLess(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("ab", 32)
 	var refs []image.Ref
-	for _, host := range []string{"", "docker.io/", "index.docker.io/", "ghcr.io/", "localhost/", "localhost:5000/", "nginx:5000/", "r.example:5000/", "nginx.io/"} {
+	for _, host := range []string{"", "docker.io/", "index.docker.io/", "registry-1.docker.io/", "ghcr.io/", "localhost/", "localhost:5000/", "nginx:5000/", "r.example:5000/", "nginx.io/"} {
 		for _, path := range []string{"nginx", "library/nginx", "a/b", "library/a/b", "library", "a/library/nginx", "x", "docker.io/x"} {
 			for _, version := range []string{"", ":v1", digest, ":v1" + digest} {
 				if ref, err := image.Parse(host + path + version); err == nil {
@@ -25,7 +25,7 @@ func TestPatternsTakeNoLess(t *testing.T) {
 			}
 		}
 	}
-	pieces := []string{"*", "*", "?", "nginx", "library", "/", "/", ":", "docker.io", "index.docker.io", ".", "a", "b", "v1", "5000", "localhost", "x", "ghcr.io", "latest", "lib", "r.example", "@", "sha256:"}
+	pieces := []string{"*", "*", "?", "nginx", "library", "/", "/", ":", "docker.io", "index.docker.io", ".", "a", "b", "v1", "5000", "localhost", "x", "ghcr.io", "latest", "lib", "r.example", "registry", "-1", "@", "sha256:"}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same patterns each time
 	tried, taken := 0, 0
 	for tried < 1500 {

@@ -198,10 +198,11 @@ func globPattern(text string) images.Pattern {
 	if !strings.HasPrefix(host, "**") && (!hasPath || !strings.ContainsAny(host, ".:") && host != "localhost") {
 		names = `(docker\.io/(library/)?)?` + names
 	}
-	if hasPath && strings.Contains(host, "*") && !strings.HasSuffix(host, "**") && matches(host, "docker.io") {
-		names = "(" + names + `|docker\.io/library/` + globbed(path) + ")" // library/ may be left out there alone
+	whole := "^" + names + version
+	for _, path := range images.PolicyController.HubPaths(text) {
+		whole += `|^docker\.io/(library/)?` + globbed(path) + version
 	}
-	return images.Pattern("^" + names + version)
+	return images.Pattern(whole)
 }
 
 func globbed(glob string) string {

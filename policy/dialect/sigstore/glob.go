@@ -98,17 +98,14 @@ func (g glob) hangsOnDigest(ref image.Ref) bool {
 }
 
 // bases are the spellings of registry and path: images of Docker Hub with and
-// without the registry, official ones with and without library/, others by each name that
-// their registry has.
+// without the registry, official ones with and without library/, and all by each name that their
+// registry has. A registry that a glob writes out in full has the first of them.
 func (g glob) bases(ref image.Ref) []string {
 	full := ref.Repository().String()
+	others := ref.Repository().OtherSpellings()
 	path, hub := strings.CutPrefix(full, dockerHub)
 	if !hub {
-		list := []string{full}
-		for _, other := range ref.Repository().OtherNames() {
-			list = append(list, other.String())
-		}
-		return list
+		return append([]string{full}, others...)
 	}
 	paths := []string{path}
 	if official, ok := strings.CutPrefix(path, "library/"); ok {
@@ -117,9 +114,9 @@ func (g glob) bases(ref image.Ref) []string {
 	var list []string
 	for _, p := range paths {
 		list = append(list, dockerHub+p, p)
-		if g.open {
-			list = append(list, "index."+dockerHub+p)
-		}
+	}
+	if g.open {
+		list = append(list, others...)
 	}
 	return list
 }

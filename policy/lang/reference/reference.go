@@ -55,16 +55,16 @@ func ExemptsTag(patterns []string, ref image.Ref) bool {
 }
 
 // bases are the spellings of registry and path: Docker Hub's official images
-// with and without library/. With all, they are also there without the registry, and images
-// of others by each name that their registry has.
+// with and without library/. With all, they are also there without the registry, and by each name that
+// their registry has.
 func bases(ref image.Ref, all bool) []string {
 	full := ref.Repository().String()
 	list := []string{full}
+	if all {
+		list = append(list, ref.Repository().OtherSpellings()...)
+	}
 	path, hub := strings.CutPrefix(full, "docker.io/")
 	if !hub {
-		if all {
-			list = append(list, otherNames(ref)...)
-		}
 		return list
 	}
 	official, isOfficial := strings.CutPrefix(path, "library/")
@@ -76,14 +76,6 @@ func bases(ref image.Ref, all bool) []string {
 		if isOfficial {
 			list = append(list, official)
 		}
-	}
-	return list
-}
-
-func otherNames(ref image.Ref) []string {
-	var list []string
-	for _, other := range ref.Repository().OtherNames() {
-		list = append(list, other.String())
 	}
 	return list
 }
@@ -110,7 +102,7 @@ func Texts(ref image.Ref) []string {
 		digest = "@" + ref.Digest().String()
 	}
 	var texts []string
-	for _, base := range append(bases(ref, false), otherNames(ref)...) {
+	for _, base := range append(bases(ref, false), ref.Repository().OtherSpellings()...) {
 		if ref.Tag() != "" || digest == "" {
 			texts = append(texts, base+":"+ref.Tag()+digest)
 		} else {

@@ -36,6 +36,14 @@ func TestConcernsAndExempts(t *testing.T) {
 		{"1.dkr.ecr.eu-west-1.amazonaws.com/app:*", "1.dkr-ecr.eu-west-1.on.aws/app:v1", true, false, "another name of the registry by its form is concerned, and not exempt"},
 		{"1.dkr.ecr.eu-west-1.amazonaws.com/app", "1.dkr.ecr-fips.eu-west-1.amazonaws.com/app@" + digest, true, false, "the same, by digest"},
 		{"1.dkr.ecr.eu-west-1.amazonaws.com/app:*", "2.dkr-ecr.eu-west-1.on.aws/app:v1", false, false, "the other name of another registry"},
+		{"*.docker.io/*", "registry-1.docker.io/org/app:v1", true, false, "another name of Docker Hub is concerned, and not exempt"},
+		{"*.docker.io/*", "org/app:v1", true, false, "an author does not choose it by the name"},
+		{"registry-?.docker.io/*", "docker.io/org/app:v1", true, false, "the same, by another wildcard"},
+		{"registry*/org/*", "index.docker.io/org/app@" + digest, true, false, "the same, by digest"},
+		{"registry*/nginx:*", "nginx:1", true, false, "an official image without library"},
+		{"*.com/*", "registry.hub.docker.com/org/app:v1", true, false, "the name in another domain"},
+		{"registry-?.docker.io/*", "registry-1.docker.example/org/app:v1", false, false, "another registry"},
+		{"registry-?.docker.io/other/*", "registry-1.docker.io/org/app:v1", false, false, "another repository there"},
 		{"10.0.0.5:5000/*", "[::ffff:10.0.0.5]:5000/app:v1", true, false, "an IPv4 address written as IPv6"},
 		{"10.0.0.5:5000/*", "[::ffff:10.0.0.6]:5000/app:v1", false, false, "another address"},
 	} {
@@ -156,9 +164,7 @@ func TestTextsHoldEverySpelling(t *testing.T) {
 	for _, written := range []string{"nginx", "nginx:v1@" + digest, "ghcr.io/org/app@" + digest, "org/app:v1", "1.dkr-ecr.eu-west-1.on.aws/app:v1", "[::ffff:10.0.0.5]:5000/app@" + digest} {
 		ref := image.MustParse(written)
 		bases := []string{ref.Repository().String(), strings.TrimPrefix(ref.Repository().String(), "docker.io/library/")}
-		for _, other := range ref.Repository().OtherNames() {
-			bases = append(bases, other.String())
-		}
+		bases = append(bases, ref.Repository().OtherSpellings()...)
 		for _, base := range bases {
 			for _, pattern := range []string{base + ":" + ref.Tag(), base + "@" + ref.Digest().String(), base} {
 				held := false

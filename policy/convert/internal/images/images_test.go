@@ -72,6 +72,22 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
+// TestHubPaths: a pattern that matches Docker Hub by one of its names has the patterns of the paths there.
+func TestHubPaths(t *testing.T) {
+	for _, row := range []struct {
+		syntax        Wildcards
+		pattern, want string
+	}{
+		{Kyverno, "registry-?.docker.io/acme/*", "acme/*"}, {Kyverno, "*.docker.io/acme/*", "acme/*"}, {Kyverno, "*.io/nginx:*", "nginx:*"}, {Kyverno, "registry*", "*"}, {Kyverno, "reg*x/y", "*x/y"},
+		{Kyverno, "*", ""}, {Kyverno, "*/acme/*", ""}, {Kyverno, "docker.io/acme/*", ""}, {Kyverno, "ghcr.io/*", ""}, {Kyverno, "registry-?.docker.example/*", ""},
+		{PolicyController, "registry-*.docker.io/acme/*", "acme/*"}, {PolicyController, "reg*x/y", ""}, {PolicyController, "reg**x/y", "**x/y"}, {PolicyController, "*.com/**", "**"}, {PolicyController, "**", ""}, {PolicyController, "registry-?.docker.io/x", ""},
+	} {
+		if got := strings.Join(row.syntax.HubPaths(row.pattern), " "); got != row.want {
+			t.Errorf("%s: %q, want %q", row.pattern, got, row.want)
+		}
+	}
+}
+
 // TestTakes has which images a scope takes, by their names.
 func TestTakes(t *testing.T) {
 	for _, row := range []struct {
