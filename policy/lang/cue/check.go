@@ -54,6 +54,7 @@ func (c *Condition) check(options Options) error {
 			errs = append(errs, fmt.Errorf("the package %s cannot be imported: want one of %s", i.Path.Value, strings.Join(packages(), ", ")))
 		}
 	}
+	errs = append(errs, declared.checkExpressions(file))
 	said := false
 	for _, d := range file.Decls {
 		said = said || constrains(d)

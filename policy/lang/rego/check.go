@@ -59,7 +59,7 @@ func check(m *ast.Module, options Options) error {
 	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref().String() == answer }) {
 		return fmt.Errorf("it has no rule %s", answer)
 	}
-	return errors.Join(checkReferences(m, options), readsData(m))
+	return errors.Join(checkReferences(m, options), readsData(m), checkPatterns(m))
 }
 
 // readsData refuses references to documents that the policy does not define: there are no others, so

@@ -20,7 +20,7 @@ import (
 // or a wrong one, each with its replacement in a compiled policy. No policy can define or
 // call these names, and Rego's own are not available.
 func stricter() map[string]strict {
-	return map[string]strict{
+	all := map[string]strict{
 		"lt":             {name: "<", infix: true, two: compared(func(order int) bool { return order < 0 })},
 		"lte":            {name: "<=", infix: true, two: compared(func(order int) bool { return order <= 0 })},
 		"gt":             {name: ">", infix: true, two: compared(func(order int) bool { return order > 0 })},
@@ -32,20 +32,29 @@ func stricter() map[string]strict {
 		"to_number":      {name: "to_number()", one: toNumber},
 		"json.unmarshal": {name: "json_unmarshal()", one: unmarshal},
 	}
+	for name, operand := range patterns() {
+		all[name] = measured(name, operand)
+	}
+	return all
 }
 
-// strict is a function of one operand or of two.
+// strict is a function of one operand, of two, or of any number.
 type strict struct {
 	name  string
 	infix bool
 	one   func(ast.Value) (*ast.Term, error)
 	two   func(a, b ast.Value) (*ast.Term, error)
+	all   rego.BuiltinDyn
 }
 
 // functions declares the replacements of Rego's own functions, with the same types.
 func functions() (list []func(*rego.Rego)) {
 	for own, f := range stricter() {
 		decl := &rego.Function{Name: f.name, Decl: declared(own)}
+		if f.all != nil {
+			list = append(list, rego.FunctionDyn(decl, f.all))
+			continue
+		}
 		if f.two != nil {
 			list = append(list, rego.Function2(decl, func(_ rego.BuiltinContext, a, b *ast.Term) (*ast.Term, error) { return halt(f.two(a.Value, b.Value)) }))
 			continue
