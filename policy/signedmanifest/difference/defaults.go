@@ -98,8 +98,7 @@ func kindDefaults() []ofKind {
 		{"apps", []string{"ReplicaSet"}, values{"spec.replicas": 1.0}},
 		{"", []string{"ReplicationController"}, values{"spec.replicas": 1.0}},
 		{"batch", []string{"Job"}, values{
-			"spec.backoffLimit": 6.0, "spec.completions": 1.0, "spec.parallelism": 1.0, "spec.completionMode": "NonIndexed", "spec.suspend": false,
-			"spec.manualSelector": false, "spec.podReplacementPolicy": "TerminatingOrFailed",
+			"spec.parallelism": 1.0, "spec.completionMode": "NonIndexed", "spec.suspend": false, "spec.manualSelector": false,
 		}},
 		{"batch", []string{"CronJob"}, values{
 			"spec.concurrencyPolicy": "Allow", "spec.failedJobsHistoryLimit": 1.0, "spec.successfulJobsHistoryLimit": 3.0, "spec.suspend": false,
@@ -156,6 +155,9 @@ func (s *search) isComputed(at place, found any) bool {
 // isOfJob: a Job without a selector selects its pods by its own identifier, and they have its name. A
 // Job without labels has those of its pods.
 func (s *search) isOfJob(at place, found any) bool {
+	if len(at.path) == 2 && at.path[0] == "spec" {
+		return isJobDefault(member(s.written, "spec"), at.path[1], found)
+	}
 	labels := values{
 		"controller-uid": s.metadata("uid"), "batch.kubernetes.io/controller-uid": s.metadata("uid"),
 		"job-name": s.metadata("name"), "batch.kubernetes.io/job-name": s.metadata("name"),
@@ -168,6 +170,20 @@ func (s *search) isOfJob(at place, found any) bool {
 	in := strings.Join(at.path[:len(at.path)-1], ".")
 	return known && want != nil && want == found &&
 		(in == "spec.template.metadata.labels" || in == "spec.selector.matchLabels" && strings.HasSuffix(name, "controller-uid"))
+}
+
+// isJobDefault covers the defaults of a Job's specification that depend on what its author wrote.
+func isJobDefault(spec map[string]any, name string, found any) bool {
+	wrote := func(name string) bool { return spec[name] != nil }
+	switch name {
+	case "completions": // with parallelism alone, any number of pods may complete the Job
+		return found == 1.0 && !wrote("parallelism")
+	case "backoffLimit":
+		return found == 6.0 && !wrote("backoffLimitPerIndex") || found == float64(math.MaxInt32) && wrote("backoffLimitPerIndex")
+	case "podReplacementPolicy":
+		return found == "TerminatingOrFailed" && !wrote("podFailurePolicy") || found == "Failed" && wrote("podFailurePolicy")
+	}
+	return false
 }
 
 // member returns an object in an object; nil for none.

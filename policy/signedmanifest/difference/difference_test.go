@@ -127,6 +127,28 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestJob: defaults of a Job depend on what its author wrote.
+func TestJob(t *testing.T) {
+	for _, c := range []struct{ reason, signed, found, want string }{
+		{"nothing", "", "parallelism: 1, completions: 1, backoffLimit: 6, podReplacementPolicy: TerminatingOrFailed", ""},
+		{"completions in place of any number of them", "parallelism: 5", "parallelism: 5, completions: 1", "spec.completions was not signed"},
+		{"parallelism alone", "parallelism: 5", "parallelism: 5, backoffLimit: 6", ""},
+		{"parallelism of completions", "completions: 5", "completions: 5, parallelism: 1", ""},
+		{"no limit next to that of an index", "backoffLimitPerIndex: 1", "backoffLimitPerIndex: 1, backoffLimit: 2147483647", ""},
+		{"a limit next to that of an index", "backoffLimitPerIndex: 1", "backoffLimitPerIndex: 1, backoffLimit: 6", "spec.backoffLimit was not signed"},
+		{"no limit", "", "backoffLimit: 2147483647", "spec.backoffLimit was not signed"},
+		{"a policy for failed pods", "podFailurePolicy: {rules: []}", "podFailurePolicy: {rules: []}, podReplacementPolicy: Failed", ""},
+		{"replacement as without it", "podFailurePolicy: {rules: []}", "podFailurePolicy: {rules: []}, podReplacementPolicy: TerminatingOrFailed", "spec.podReplacementPolicy was not signed"},
+		{"replacement as with it", "", "podReplacementPolicy: Failed", "spec.podReplacementPolicy was not signed"},
+	} {
+		const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {%s}}"
+		found, err := (difference.Terms{}).Find(manifest(t, fmt.Sprintf(job, c.signed)), object(t, fmt.Sprintf(job, c.found)))
+		if got := strings.Join(found, "; "); err != nil || (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, %v", c.reason, got, err)
+		}
+	}
+}
+
 // TestNodeName: a scheduler binds stored pods, and nothing else has a node that was not signed.
 func TestNodeName(t *testing.T) {
 	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: a, resourceVersion: '1'}, spec: {containers: []%s}}"
