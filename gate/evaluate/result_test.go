@@ -262,6 +262,10 @@ func TestDecideByNearest(t *testing.T) {
 		{"at a repository that does not exist", scans(clean{}), gap(here, image.NotFound), policy.Pass},
 		{"at a repository that the policy names", named, gap(elsewhere, image.Unavailable), policy.Indeterminate},
 		{"beyond a bound", scans(clean{}), gap(here, image.Bound), policy.Indeterminate},
+		{"a gap of no repository, such as a panic", scans(clean{}), policy.Answer{Gaps: []error{errors.New("panic")}}, policy.Indeterminate},
+		{"the same, of statements that may deny", denies, policy.Answer{Gaps: []error{errors.New("panic")}}, policy.Indeterminate},
+		{"a registry that was not asked", scans(clean{}), policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable}}}, policy.Indeterminate},
+		{"evidence beyond a verifier's bound, which one push adds", scans(clean{}), gap(image.Repository{}, image.Bound), policy.Pass},
 		{"one that meets the condition", scans(clean{}), stated("clean"), policy.Pass},
 		{"one that does not", scans(clean{}), stated("dirty"), policy.Fail},
 		{"statements without a condition", scans(nil), unread, policy.Pass},
@@ -273,7 +277,7 @@ func TestDecideByNearest(t *testing.T) {
 		{"signatures, which cannot contradict", signature, unread, policy.Pass},
 		{"unread signatures beside statements that were read", mixed, unread, policy.Pass},
 	} {
-		r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
+		r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}, first: here}}
 		r.parent.Pinned = pin(t, digestOf(t, "b"))
 		for i, q := range c.check.Questions() {
 			above := stated("clean")

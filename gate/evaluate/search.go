@@ -93,7 +93,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 	}
 	pending.registry, err = where.session(ctx)
 	if err != nil {
-		return nil, policy.Answer{Gaps: []error{deadline.Mark(ctx, err)}}, true
+		return nil, policy.Answer{Gaps: []error{attest.Gap{Repository: where.name, Where: "evidence in " + where.name.String(), Err: deadline.Mark(ctx, err)}}}, true
 	}
 	pending.query = claims.Query{
 		Key: pending.Key, Repository: where.name, Scope: pending.registry.Scope(),

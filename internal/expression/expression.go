@@ -32,7 +32,8 @@ func (s *Sum) Add(text string) error {
 	case size > MaxProgram:
 		return fmt.Errorf("a regular expression compiles to some %d instructions, more than the bound of %d: repeat less, or use *", size, MaxProgram)
 	}
-	if *s += Sum(size); *s > MaxPrograms {
+	*s += Sum(size)
+	if *s > MaxPrograms {
 		return fmt.Errorf("the regular expressions of the policy compile to more than %d instructions together: repeat less, or use *", MaxPrograms)
 	}
 	return nil

@@ -118,7 +118,8 @@ func Nearest(own, index policy.Answers, at ...image.Repository) policy.Answers {
 
 // hidden returns the gaps that may hide a statement: of repositories where statements are expected, and
 // refusals of any, since the author of a workload causes those by the choice of pull secrets. A mirror
-// that does not answer hides nothing that the repository itself does not have.
+// that does not answer hides nothing that the repository itself does not have. A gap without a repository,
+// such as a panic, may hide anything; evidence beyond a verifier's bound does not, since one push adds it.
 func hidden(q policy.Question, gaps []error, at []image.Repository) (unread []error) {
 	for _, source := range q.Sources {
 		at = append(slices.Clone(at), source.Repository)
@@ -126,7 +127,7 @@ func hidden(q policy.Question, gaps []error, at []image.Repository) (unread []er
 	for _, gap := range gaps {
 		of, ok := errors.AsType[attest.Gap](gap)
 		kind := image.KindOf(gap)
-		if ok && kind != image.NotFound && (kind == image.Refused || image.ByCredential(gap) || slices.Contains(at, of.Repository)) {
+		if kind != image.NotFound && (!ok || kind == image.Refused || image.ByCredential(gap) || slices.Contains(at, of.Repository)) {
 			unread = append(unread, gap)
 		}
 	}
