@@ -41,45 +41,45 @@ func (r *RuleImages) prover(ctx context.Context) (gate.Prover, error) {
 
 // blobVerifier verifies signatures over contents that are no images.
 type blobVerifier interface {
-	VerifyBlob(ctx context.Context, content []byte, signature cosign.Detached, authority verify.Authority) (verify.Fact, error)
+	VerifyBlob(ctx context.Context, blob *cosign.Blob, authority verify.Authority) (verify.Fact, error)
 }
 
 // Blob implements manifests.Signatures.
-func (r *RuleImages) Blob(ctx context.Context, content []byte, signatures []signedmanifest.Signature, authority verify.Authority) policy.Answer {
-	gap := func(err error) policy.Answer { return policy.Answer{Gaps: []error{err}} }
+func (r *RuleImages) Blob(ctx context.Context, content []byte, signatures []signedmanifest.Signature, authorities []verify.Authority) []policy.Answer {
+	answers := make([]policy.Answer, len(authorities))
 	prover, err := r.prover(ctx)
-	if err != nil {
-		return gap(err)
-	}
 	verifier, ok := prover.(blobVerifier)
-	if !ok {
-		return gap(errors.New("this trust verifies signatures of images alone"))
+	if err == nil && !ok {
+		err = errors.New("this trust verifies signatures of images alone")
 	}
-	resolved, err := prover.Resolve(ctx, authority)
-	if err != nil {
-		return gap(err)
-	}
-	var out policy.Answer
-	for _, s := range signatures {
+	blobs := make([]*cosign.Blob, len(signatures))
+	for i, s := range signatures {
 		origin := attest.Origin{Via: "annotation " + s.Annotation}
-		if s.Err != nil {
-			out.Rejections = append(out.Rejections, &verify.Rejection{Code: verify.Malformed, Authority: authority.Name, Origin: origin, Err: s.Err})
+		blobs[i] = cosign.NewBlob(content, cosign.Detached{Signature: s.Signature, Certificate: s.Certificate, Entry: s.Entry, Origin: origin, Err: s.Err})
+	}
+	for i, authority := range authorities {
+		failed := err
+		if err == nil {
+			authority, failed = prover.Resolve(ctx, authority)
+		}
+		if failed != nil {
+			answers[i].Gaps = []error{failed}
 			continue
 		}
-		fact, err := verifier.VerifyBlob(ctx, content, cosign.Detached{Signature: s.Signature, Certificate: s.Certificate, Entry: s.Entry}, resolved)
-		rejection, rejected := errors.AsType[*verify.Rejection](err)
-		switch {
-		case err == nil:
-			fact.Origin = origin
-			out.Facts = append(out.Facts, fact)
-		case rejected:
-			rejection.Origin = origin
-			out.Rejections = append(out.Rejections, rejection)
-		default:
-			out.Gaps = append(out.Gaps, err)
+		for _, blob := range blobs {
+			fact, err := verifier.VerifyBlob(ctx, blob, authority)
+			rejection, rejected := errors.AsType[*verify.Rejection](err)
+			switch out := &answers[i]; {
+			case err == nil:
+				out.Facts = append(out.Facts, fact)
+			case rejected:
+				out.Rejections = append(out.Rejections, rejection)
+			default:
+				out.Gaps = append(out.Gaps, err)
+			}
 		}
 	}
-	return out
+	return answers
 }
 
 // Bundle implements manifests.Signatures.

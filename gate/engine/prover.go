@@ -27,8 +27,8 @@ type prover struct {
 }
 
 // VerifyBlob implements blobVerifier.
-func (p prover) VerifyBlob(ctx context.Context, content []byte, signature cosign.Detached, authority verify.Authority) (verify.Fact, error) {
-	return p.blobs.VerifyBlob(ctx, content, signature, authority)
+func (p prover) VerifyBlob(ctx context.Context, blob *cosign.Blob, authority verify.Authority) (verify.Fact, error) {
+	return p.blobs.VerifyBlob(ctx, blob, authority)
 }
 
 // NewProver binds the verifiers of every format to a snapshot.

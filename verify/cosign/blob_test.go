@@ -56,7 +56,7 @@ func TestVerifyBlob(t *testing.T) {
 		if c.change != nil {
 			c.change(&detached)
 		}
-		fact, err := l.verifier.VerifyBlob(t.Context(), c.content, detached, c.authority)
+		fact, err := l.verifier.VerifyBlob(t.Context(), cosign.NewBlob(c.content, detached), c.authority)
 		rejection, rejected := errors.AsType[*verify.Rejection](err)
 		switch {
 		case c.want == "" && (err != nil || fact.Subject != image.DigestOf(content) || fact.Signer.String() == ""):
@@ -65,7 +65,30 @@ func TestVerifyBlob(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
 		}
 	}
-	if _, err := l.verifier.VerifyBlob(t.Context(), nil, cosign.Detached{}, byKey(p256, noLog)); err == nil {
+	if _, err := l.verifier.VerifyBlob(t.Context(), cosign.NewBlob(nil, cosign.Detached{}), byKey(p256, noLog)); err == nil {
 		t.Error("an empty content")
+	}
+}
+
+// TestVerifyBlobTwice: what one authority rejects, another may verify, by the same blob.
+func TestVerifyBlobTwice(t *testing.T) {
+	l := newLab(t)
+	p256, stranger := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})), verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	content := []byte("kind: ConfigMap\n")
+	layer := verifytest.Must(l.own.Layer(verifytest.Claim{Signer: p256, NoLog: true, Artifact: content}))
+	blob := cosign.NewBlob(content, cosign.Detached{Signature: layer.Annotations[signatureAnnotation]})
+	for range 2 {
+		if _, err := l.verifier.VerifyBlob(t.Context(), blob, byKey(stranger, noLog)); err == nil {
+			t.Error("another key verifies")
+		}
+		if _, err := l.verifier.VerifyBlob(t.Context(), blob, byKey(p256, noLog)); err != nil {
+			t.Error(err)
+		}
+	}
+	broken := cosign.NewBlob(content, cosign.Detached{Signature: "?"})
+	for range 2 {
+		if _, err := l.verifier.VerifyBlob(t.Context(), broken, byKey(p256, noLog)); err == nil {
+			t.Error("a signature that cannot be read verifies")
+		}
 	}
 }

@@ -63,8 +63,11 @@ type evaluation struct {
 	annotations map[string]string
 	carried     signedmanifest.Carried
 	terms       difference.Terms
-	// bundles and manifests are read once.
+	// blob has the answers about the content that the object carries; nil before the first.
+	blob map[*verify.Authority]policy.Answer
+	// bundles and manifests are read once, and the object is compared with each manifest once.
 	bundles   map[string]*readBundle
+	compared  map[string]compared
 	manifests map[string]parsed
 	made      map[string]made
 }
@@ -92,7 +95,7 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 	return &evaluation{
 		ctx: ctx, rule: r, subject: subject, object: object, annotations: annotations, carried: r.domain.Read(annotations),
 		terms:   difference.Terms{Ignored: fields, Domain: r.domain, Stored: isStored(subject, text(metadata, "resourceVersion"))},
-		bundles: map[string]*readBundle{}, manifests: map[string]parsed{}, made: map[string]made{},
+		bundles: map[string]*readBundle{}, manifests: map[string]parsed{}, compared: map[string]compared{}, made: map[string]made{},
 	}, nil
 }
 
@@ -145,7 +148,24 @@ func (e *evaluation) signed(q policy.Question, bundle named) (policy.Answer, [][
 	case len(e.carried.Content) == 0 || len(e.carried.Signatures) == 0:
 		return policy.Answer{}, nil // unsigned
 	}
-	return e.rule.options.Signatures.Blob(e.ctx, e.carried.Content, e.carried.Signatures, *q.Authority), [][]byte{e.carried.Content}
+	if e.blob == nil {
+		e.blob = map[*verify.Authority]policy.Answer{}
+		authorities, of := e.authoritiesOf(bundle)
+		for i, answer := range e.rule.options.Signatures.Blob(e.ctx, e.carried.Content, e.carried.Signatures, authorities) {
+			e.blob[of[i]] = answer
+		}
+	}
+	return e.blob[q.Authority], [][]byte{e.carried.Content}
+}
+
+// authoritiesOf returns the authorities that may have signed an image with manifests, or the object itself.
+func (e *evaluation) authoritiesOf(bundle named) (authorities []verify.Authority, of []*verify.Authority) {
+	for _, q := range e.rule.check.Questions() {
+		if other, err := e.bundleOf(e.rule.entryOf(q.Authority.Name)); err == nil && other == bundle {
+			authorities, of = append(authorities, *q.Authority), append(of, q.Authority)
+		}
+	}
+	return authorities, of
 }
 
 // named is an image with manifests. ByAuthor: an annotation of the object names it.
@@ -187,13 +207,7 @@ func (e *evaluation) read(bundle named) *readBundle {
 	if read, ok := e.bundles[key]; ok {
 		return read
 	}
-	var authorities []verify.Authority
-	var of []*verify.Authority
-	for _, q := range e.rule.check.Questions() {
-		if other, err := e.bundleOf(e.rule.entryOf(q.Authority.Name)); err == nil && other == bundle {
-			authorities, of = append(authorities, *q.Authority), append(of, q.Authority)
-		}
-	}
+	authorities, of := e.authoritiesOf(bundle)
 	read := &readBundle{answers: map[*verify.Authority]policy.Answer{}}
 	e.bundles[key] = read
 	ctx := e.ctx

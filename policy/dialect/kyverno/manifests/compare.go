@@ -22,6 +22,12 @@ type parsed struct {
 	err       error
 }
 
+// compared is the result of a comparison with one manifest, which no attestor changes.
+type compared struct {
+	differences []string
+	err         error
+}
+
 // made is an object that a dry run made.
 type made struct {
 	object map[string]any
@@ -80,6 +86,17 @@ func (e *evaluation) differences(manifest workload.Object, annotations map[strin
 	if name, ok := hasAll(e.annotations, annotations); !ok {
 		return []string{"the object lacks the annotation " + name + " that the policy requires, or has another value of it"}, nil
 	}
+	key := string(manifest.JSON())
+	found, known := e.compared[key]
+	if !known {
+		found.differences, found.err = e.found(manifest)
+		e.compared[key] = found
+	}
+	return found.differences, found.err
+}
+
+// found compares the object with a manifest, and with what a dry run makes of it.
+func (e *evaluation) found(manifest workload.Object) ([]string, error) {
 	differences, err := e.terms.Find(manifest, e.object)
 	if err != nil || len(differences) == 0 {
 		return nil, err

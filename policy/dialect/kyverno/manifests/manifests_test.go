@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -10,11 +11,19 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/signedmanifest"
+	"github.com/quaymaster/quaymaster/policy/signedmanifest/manifesttest"
+	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 // compile compiles validate.manifests with KEY replaced by a public key.
 func compile(t *testing.T, namespace, text string) (*manifests.Rule, error) {
+	t.Helper()
+	return compileWith(t, nil, namespace, text)
+}
+
+func compileWith(t *testing.T, signatures manifests.Signatures, namespace, text string) (*manifests.Rule, error) {
 	t.Helper()
 	key := verifytest.Must(json.Marshal(string(verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})).PublicPEM())))
 	raw, err := yaml.YAMLToJSON([]byte(strings.ReplaceAll(text, "KEY", string(key))))
@@ -25,7 +34,7 @@ func compile(t *testing.T, namespace, text string) (*manifests.Rule, error) {
 	if err := document.Decode(raw, &doc, "m"); err != nil {
 		return nil, err
 	}
-	return manifests.Compile(manifests.Options{Namespace: namespace}, &doc, "m")
+	return manifests.Compile(manifests.Options{Namespace: namespace, Signatures: signatures}, &doc, "m")
 }
 
 func TestCompile(t *testing.T) {
@@ -79,5 +88,38 @@ func TestWithoutSignatures(t *testing.T) {
 	subject.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": 1.0}}})
 	if result, _ := rule.Check(t.Context(), subject); result != policy.Fail {
 		t.Errorf("an annotation that is no text: %s", result)
+	}
+}
+
+// counted counts how often evidence is read.
+type counted struct {
+	manifests.Signatures
+	calls, authorities int
+}
+
+func (c *counted) Blob(_ context.Context, _ []byte, _ []signedmanifest.Signature, authorities []verify.Authority) []policy.Answer {
+	c.calls++
+	c.authorities += len(authorities)
+	return make([]policy.Answer, len(authorities))
+}
+
+// TestEvidenceIsReadOnce: the author of an object writes the evidence, and the policy has several attestors.
+func TestEvidenceIsReadOnce(t *testing.T) {
+	signatures := &counted{}
+	rule, err := compileWith(t, signatures, "", "{attestors: [{entries: [{keys: {publicKeys: KEY}}, {keys: {publicKeys: KEY}}]}, {entries: [{keys: {publicKeys: KEY}}]}]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := map[string]any{}
+	signer := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	for name, value := range verifytest.Must(manifesttest.Annotations(verifytest.Must(verifytest.New(verifytest.Options{})), verifytest.Claim{Signer: signer, Artifact: []byte("a"), NoLog: true})) {
+		annotations["cosign.sigstore.dev/"+name] = value
+	}
+	subject := &policy.Subject{Operation: "CREATE", Object: policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"annotations": annotations}})}
+	if result, reasons := rule.Check(t.Context(), subject); result != policy.Fail {
+		t.Errorf("%s, %v", result, reasons)
+	}
+	if signatures.calls != 1 || signatures.authorities != 3 {
+		t.Errorf("%d calls for %d authorities, want one for three", signatures.calls, signatures.authorities)
 	}
 }

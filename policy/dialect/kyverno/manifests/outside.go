@@ -12,8 +12,8 @@ import (
 // Signatures verifies the signatures of signed manifests. Of an answer, Facts are the signatures that
 // verify, Rejections say why others do not, and Gaps why some could not be verified.
 type Signatures interface {
-	// Blob verifies signatures over a content for an authority.
-	Blob(ctx context.Context, content []byte, signatures []signedmanifest.Signature, authority verify.Authority) policy.Answer
+	// Blob verifies signatures over a content for authorities, and returns the answers in their order.
+	Blob(ctx context.Context, content []byte, signatures []signedmanifest.Signature, authorities []verify.Authority) []policy.Answer
 	// Bundle verifies the signatures of an image with manifests for authorities, and returns its
 	// contents and the answers in their order. The reference is resolved to a digest once. Contents are
 	// read only if a signature verifies.
