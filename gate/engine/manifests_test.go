@@ -88,7 +88,7 @@ spec:
   background: false
   rules:
   - name: signed
-    match: {any: [{resources: {kinds: [ConfigMap, Pod, Deployment, Service, Secret, Task]}}]}
+    match: {any: [{resources: {kinds: [ClusterRole, ConfigMap, Pod, Deployment, Service, Secret, Task]}}]}
     validate: {manifests: {attestors: ` + attestors + more + `}}
 `)
 	images := &engine.RuleImages{}
@@ -391,6 +391,35 @@ func TestManifestNode(t *testing.T) {
 	} {
 		got, reasons := decideManifest(t, g, bound(c.version), c.change)
 		if got != c.want || got == gate.Deny && !strings.Contains(reasons, "spec.nodeName was not signed") {
+			t.Errorf("%s: %s, want %s: %s", c.reason, got, c.want, reasons)
+		}
+	}
+}
+
+// TestManifestOfNoNamespace: the API server clears the namespace that a manifest of a cluster-scoped object names.
+func TestManifestOfNoNamespace(t *testing.T) {
+	l := newManifestLab(t)
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, namespace: shop}\nrules: []\n"
+	claim := verifytest.Claim{Signer: l.first, NoLog: true}
+	without := func(text string) string { return strings.Replace(text, "  namespace: shop\n", "", 1) }
+	cleared, moved := without(l.sign(t, role, role, claim)), without(l.sign(t, plain, plain, claim))
+	whole := func(r *gate.Request) {
+		r.Subject.Operation, r.Subject.Request = "CREATE", policy.RequestFrom([]byte(`{"operation":"CREATE"}`))
+	}
+	inShop := func(r *gate.Request) { whole(r); r.Subject.Namespace = "shop" }
+	g := l.gate(t, oneKey, "")
+	for _, c := range []struct {
+		reason, object string
+		change         func(*gate.Request)
+		want           gate.Result
+	}{
+		{"a request for a cluster-scoped object", cleared, whole, gate.Allow},
+		{"a file of a cluster-scoped object", cleared, nil, gate.Allow},
+		{"with another name", strings.Replace(cleared, "name: a\n", "name: b\n", 1), whole, gate.Deny},
+		{"a file of another object, which may be applied anywhere", moved, nil, gate.Deny},
+		{"a request in a namespace", moved, inShop, gate.Deny},
+	} {
+		if got, reasons := decideManifest(t, g, c.object, c.change); got != c.want {
 			t.Errorf("%s: %s, want %s: %s", c.reason, got, c.want, reasons)
 		}
 	}

@@ -55,7 +55,7 @@ func unpack(archive []byte) ([][]byte, error) {
 			return nil, fmt.Errorf("the archive: %w", err)
 		case n == MaxFiles:
 			return nil, fmt.Errorf("the archive has more than %d files (MaxFiles)", MaxFiles)
-		case header.Typeflag == tar.TypeDir:
+		case header.Typeflag == tar.TypeDir || header.Typeflag == tar.TypeXGlobalHeader: // git archive writes a comment
 			continue
 		case header.Typeflag != tar.TypeReg:
 			return nil, fmt.Errorf("the archive has %q, which is neither a file nor a folder", header.Name)

@@ -109,7 +109,9 @@ func archive(t testing.TB, headers ...tar.Header) []byte {
 		if header.Typeflag == tar.TypeReg {
 			header.Size, header.Linkname = int64(len(content)), ""
 		}
-		header.Mode = 0o600
+		if header.Typeflag != tar.TypeXGlobalHeader { // which has records alone
+			header.Mode = 0o600
+		}
 		err := writer.WriteHeader(&header)
 		if header.Typeflag == tar.TypeReg {
 			_, failed := io.WriteString(writer, content)
@@ -145,6 +147,7 @@ func TestManifests(t *testing.T) {
 		{"a manifest next to text", one + "---\ntext\n", "document 2"},
 		{"more than the bound", strings.Repeat(one+"---\n", signedmanifest.MaxManifests+1), "MaxManifests"},
 		{"an archive", string(archive(t, tar.Header{Name: "d/", Typeflag: tar.TypeDir}, file("d/a.yaml", one), file("d/b.yml", one), file("d/c.json", one))), "2"},
+		{"an archive with a global header", string(archive(t, tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "a"}}, file("a.yaml", one))), "1"},
 		{"an archive with a link", string(archive(t, tar.Header{Name: "a.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"})), "neither a file nor a folder"},
 		{"an archive of too many files", string(archive(t, many...)), "MaxFiles"},
 		{"an archive of too large files", string(archive(t, file("a.yaml", strings.Repeat("#", signedmanifest.MaxArchive/2)), file("b.yaml", strings.Repeat("#", signedmanifest.MaxArchive/2+1)))), "larger than"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/signedmanifest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -44,7 +45,7 @@ func (e *evaluation) compare(contents [][]byte, annotations map[string]string) (
 			return []string{"the signed content cannot be used: " + read.err.Error()}, nil //nolint:nilerr // that is a difference
 		}
 		for _, manifest := range read.manifests {
-			if signedmanifest.IsOf(manifest, e.object, e.terms.Ignored.IgnoresNamespace()) {
+			if signedmanifest.IsOf(manifest, e.object, e.terms.Ignored.IgnoresNamespace() || e.isClusterScoped()) {
 				candidates = append(candidates, manifest)
 			}
 		}
@@ -66,6 +67,17 @@ func (e *evaluation) compare(contents [][]byte, annotations map[string]string) (
 		}
 	}
 	return first, nil
+}
+
+// isClusterScoped reports whether the object is known to be in no namespace: the API server clears the one
+// that its manifest names. It sets that of any other object before it sends a request.
+func (e *evaluation) isClusterScoped() bool {
+	metadata, _ := e.object["metadata"].(map[string]any)
+	if namespace, _ := metadata["namespace"].(string); namespace != "" {
+		return false
+	}
+	s := e.subject
+	return s.Request.IsWhole() && s.Home() == "" || constraint.IsClusterScoped(s.Group, s.Kind)
 }
 
 func (e *evaluation) parse(content []byte) parsed {
