@@ -49,8 +49,8 @@ func RemoveOverride(name string) string {
 
 // byCode has the hint of every code of a denial or an error, as docs/reason-codes.md explains it.
 var byCode = map[string]string{
-	"unsigned":             "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: cosign tree IMAGE lists what this digest has",
-	"no-attestation":       "attach the attestation in the build, signed by one of the policy's signers; cosign tree IMAGE lists the existing ones",
+	"unsigned":             "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: quaymaster tree IMAGE lists what this digest has",
+	"no-attestation":       "attach the attestation in the build, signed by one of the policy's signers; quaymaster tree IMAGE lists the existing ones",
 	"condition-failed":     "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
 	"denied-by-condition":  "read the policy's deny condition against the statements; a new build must not meet it",
 	"violated":             "change the object as the rule requires; quaymaster apply POLICY -r FILE shows every rule's result for a file",

@@ -63,6 +63,9 @@ type signers struct {
 	notary                                    *verifytest.Notary
 }
 
+// nowhere is the address of a registry that does not answer.
+const nowhere = "127.0.0.1:1"
+
 const workflow = "https://github.com/example/shop/.github/workflows/release.yaml@refs/tags/v1.4.0"
 
 func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
@@ -89,10 +92,10 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := writeDemo(folder, sigstore, people); err != nil {
+	if err := writeDemo(folder, sigstore, people, scenes[hotfixScene].image.Manifest.Digest); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	fmt.Fprintf(t.Out, "A registry on %s with %d images, policies from examples/demo:\n\n", registry.Host(), len(scenes))
+	fmt.Fprintf(t.Out, "A registry on %s with images, and policies from examples/demo:\n\n", registry.Host())
 	for _, s := range scenes {
 		fmt.Fprintf(t.Out, "  %-44s %s\n", strings.TrimPrefix(s.image.Name, registry.Host()+"/"), s.story)
 	}
@@ -137,6 +140,9 @@ func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
 	return s, err
 }
 
+// hotfixScene is the scene with the override.
+const hotfixScene = 8
+
 // stage builds and signs the images, the good ones first.
 func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 	const vuln = "https://cosign.sigstore.dev/attestation/vuln/v1"
@@ -148,6 +154,9 @@ func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 	mail := yard.Build("shop/mail", "v1", "mail")
 	search := yard.Build("shop/search", "v1", "search")
 	blog := yard.Build("shop/blog", "v1", "blog, as it was signed")
+	hotfix := yard.Build("shop/hotfix", "v1", "hotfix")
+	unreachable := api
+	unreachable.Name = nowhere + "/shop/api:v1"
 	byWebTeam := verifytest.Claim{Signer: people.webTeam, NoLog: true}
 	for _, step := range []func() error{
 		func() error { return yard.SignLegacy(web, byWebTeam, nil) },
@@ -176,6 +185,8 @@ func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 		{mail, "signed with another key", gate.Deny},
 		{search, "scanned, with three critical findings", gate.Deny},
 		{blog, "signed, and then the tag was moved", gate.Deny},
+		{hotfix, "not signed, and allowed by an override", gate.Allow},
+		{unreachable, "in a registry that does not answer", gate.Error},
 	}, nil
 }
 
@@ -188,7 +199,7 @@ func findings(critical int) map[string]any {
 
 // writeDemo writes a user's files: policies, the ConfigMap with keys that they name, and the
 // trusted root.
-func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers) error {
+func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers, hotfix string) error {
 	policies, err := demo.Policies.ReadDir(".")
 	if err != nil {
 		return err
@@ -207,8 +218,10 @@ func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers) err
 	}
 	keys := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: keys\n  namespace: quaymaster-demo\ndata:\n%s%s%s",
 		block("webTeam", people.webTeam.PublicPEM()), block("securityTeam", people.securityTeam.PublicPEM()), block("companyCA", people.notary.RootPEM()))
+	override := fmt.Sprintf("apiVersion: quaymaster.dev/v1alpha1\nkind: ImageOverride\nmetadata: {name: hotfix}\nspec:\n  effect: Allow\n"+
+		"  reason: the signing service is down\n  expires: %q\n  match: {digests: [%q]}\n", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), hotfix)
 	for name, content := range map[string][]byte{
-		"keys.yaml": []byte(keys), "trusted_root.json": sigstore.TrustedRoot(), "web-team.pub": people.webTeam.PublicPEM(),
+		"policies/override.yaml": []byte(override), "keys.yaml": []byte(keys), "trusted_root.json": sigstore.TrustedRoot(), "web-team.pub": people.webTeam.PublicPEM(),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			return err

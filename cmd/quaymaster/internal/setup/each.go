@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -28,11 +29,13 @@ func (f *Flags) CompileEach(t command.Terminal, names []string) ([]catalog.Entry
 		}
 		objects = append(objects, read...)
 	}
-	isPolicy := func(o workload.Object) bool { return !isUsed(o) }
+	isPolicy := func(o workload.Object) bool {
+		return policy.IsDocument(o.Group()) && o.Kind() != "RegistryMirror" && o.Kind() != "GlobalContextEntry"
+	}
 	if !slices.ContainsFunc(objects, isPolicy) {
 		return nil, fmt.Errorf("%s: no policy in it", strings.Join(names, ", "))
 	}
-	compiled, err := engine.CompileDocuments(slices.DeleteFunc(slices.Clone(objects), isPolicy), known, true, nil)
+	compiled, err := engine.CompileDocuments(slices.DeleteFunc(slices.Clone(objects), func(o workload.Object) bool { return !isUsed(o) }), known, true, nil)
 	if err != nil {
 		return nil, err
 	}
