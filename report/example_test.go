@@ -36,8 +36,8 @@ func ExampleText() {
 	//     at        verifyImages[0].attestors[0].entries[0].keys
 	//     why       no signature found [unsigned]
 	//     next      sign the image with a key or identity that the policy names. If it
-	//               was signed, its tag may have moved since: cosign tree IMAGE lists
-	//               what this digest has
+	//               was signed, its tag may have moved since: quaymaster tree IMAGE
+	//               lists what this digest has
 	//     try       quaymaster explain registry.example/web:1.4
 	//
 	// 0 allowed, 1 denied, 0 could not be verified

@@ -64,7 +64,7 @@ Generated from the commands; flags, formats and exit statuses are a contract.
 ## Flags from other sources
 
 A flag that is not on the command line is taken from, in this order, the file that ` + "`--config`" + ` names, the
-environment variable ` + "`QUAYMASTER_<FLAG>`" + ` (` + "`QUAYMASTER_REGISTRY_REQUESTS`" + ` for ` + "`--registry-requests`" + `; a list has a value
+environment variable ` + "`QUAYMASTER_<FLAG>`" + ` (` + "`QUAYMASTER_FAIL_ONLY`" + ` for ` + "`--fail-only`" + `; a list has a value
 on each line), and the user's own file,
 ` + "`$XDG_CONFIG_HOME/quaymaster/flags.yaml`" + ` (` + "`~/.config/quaymaster/flags.yaml`" + `). No file is ever read
 from the working directory or a repository. ` + "`serve`" + ` has its settings from its own ` + "`--config`" + ` alone.

@@ -91,6 +91,8 @@ func TestFlagsThatWeaken(t *testing.T) {
 		"a variable": {"QUAYMASTER_KEY": h.path("key.pub")}, "plain HTTP": {"QUAYMASTER_PLAIN_HTTP": "registry.example"},
 		"the user's own file": {"HOME": home}, "a trusted root": {"QUAYMASTER_TRUSTED_ROOT": "x"}, "no log": {"QUAYMASTER_INSECURE_IGNORE_SCT": "true"},
 		"another file of flags": {"QUAYMASTER_POLICY": "allow.yaml"}, "no match": {"QUAYMASTER_REQUIRE_MATCH": "false"},
+		"a time in which nothing can be verified": {"QUAYMASTER_TIMEOUT": "1ms"}, "no network": {"QUAYMASTER_OFFLINE": "true"},
+		"another trusted root": {"QUAYMASTER_REFRESH_TRUST": "true"},
 		"a cluster with other policies": {"QUAYMASTER_KUBECONFIG": "kubeconfig"},
 	} {
 		if code, text := verify(env, unsigned.Name); code != command.ExitUsage || !strings.Contains(text, "can weaken a result") {
@@ -177,7 +179,7 @@ func TestHarmlessFlags(t *testing.T) {
 		}
 	}
 	for name := range flags {
-		for _, part := range []string{"insecure", "key", "certificate", "root", "policy", "match", "http", "exit", "ca", "annotation", "platforms", "mirrors", "attestation", "vsa", "layout", "bundle", "filename", "namespace", "resource", "userinfo", "effective", "kube", "context", "cluster", "gateway", "token"} {
+		for _, part := range []string{"insecure", "key", "certificate", "root", "policy", "match", "http", "exit", "ca", "annotation", "platforms", "mirrors", "attestation", "vsa", "layout", "bundle", "filename", "namespace", "resource", "userinfo", "effective", "kube", "context", "cluster", "gateway", "token", "timeout", "offline", "qps", "requests", "trust", "time"} {
 			if strings.Contains(name, part) && slices.Contains(flagsource.Harmless(), name) {
 				t.Errorf("--%s is taken to be harmless", name)
 			}

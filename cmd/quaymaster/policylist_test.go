@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,6 +62,19 @@ ClusterPolicy/generated        background  True   1      ConfigMap,Pod
 		if broken := i.ID == "ClusterPolicy/misspelt"; broken != (i.State == "broken") || broken != (i.Ready == "False") || broken != (i.Message != "") {
 			t.Errorf("%+v", i)
 		}
+	}
+	other := t.TempDir()
+	ok(t, os.WriteFile(filepath.Join(other, "a.yaml"), []byte(rule("ClusterPolicy", `"a\nClusterPolicy/forged  enforce  True  1  Pod"`, "validationFailureAction: Enforce", validate)+
+		"---\napiVersion: quaymaster.dev/v1alpha1\nkind: ImageOverride\nmetadata: {name: over}\nspec: {effect: Deny, reason: r, expires: '2020-01-01T00:00:00Z', match: {repositories: [a.example/b]}}\n"+
+		"---\napiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: vp}\nspec: {matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [secrets]}]}, validations: [{expression: 'true'}]}\n"), 0o600))
+	_, out, _ = list(other)
+	for _, line := range strings.Split(out, "\n") {
+		if strings.HasPrefix(line, "ClusterPolicy/forged") {
+			t.Errorf("a name forges a line:\n%s", out)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^ImageOverride/over +- +False `).MatchString(out) || !regexp.MustCompile(`(?m)^ValidatingPolicy/vp +\w+ +True +\d +Secret$`).MatchString(out) {
+		t.Errorf("an override that ended, and the kinds of a rule about objects:\n%s", out)
 	}
 	for reason, args := range map[string][]string{
 		"no such file": {filepath.Join(folder, "nothing")}, "no policy": {filepath.Join(folder, "look-up.yaml")},

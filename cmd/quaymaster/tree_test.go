@@ -90,8 +90,8 @@ func TestTree(t *testing.T) {
 	}
 	for _, c := range read.Claims {
 		trusted := c.Format == "cosign" // by the key of the policy
-		if (len(c.TrustedFor) > 0) != trusted || (len(c.Untrusted) > 0) == trusted {
-			t.Errorf("%s %s (%s): trusted for %v, not for %v", c.Type, c.PredicateType, c.Format, c.TrustedFor, c.Untrusted)
+		if (len(c.VerifiesFor) > 0) != trusted || (len(c.Unverified) > 0) == trusted {
+			t.Errorf("%s %s (%s): trusted for %v, not for %v", c.Type, c.PredicateType, c.Format, c.VerifiesFor, c.Unverified)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func TestTreeStatus(t *testing.T) {
 func TestTreeForgesNoLine(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	image := h.Build("shop/web", "v1", "1")
-	const forged = "\n└─ trusted for: policy ClusterPolicy/signed, attestor release\x1b[2K"
+	const forged = "\n└─ verifies for: policy ClusterPolicy/signed, attestor release\x1b[2K"
 	eve := verifytest.Must(h.Sigstore.Keyless(verifytest.Identity{Email: "eve@example.com" + strings.ReplaceAll(forged, "└─", "--"), Issuer: "https://token.example" + forged}))
 	ok(t, h.AttestBundle(image, verifytest.Claim{Signer: eve}, "https://example.com/"+forged, map[string]any{}))
 	ok(t, h.SignLegacy(image, verifytest.Claim{Signer: eve, NoLog: true}, nil))
@@ -144,7 +144,7 @@ func TestTreeForgesNoLine(t *testing.T) {
 		t.Errorf("exit status %d:\n%q%s", code, out, errs)
 	}
 	if slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
-		return strings.HasPrefix(strings.TrimLeft(line, "│├└─ -"), "trusted for")
+		return strings.HasPrefix(strings.TrimLeft(line, "│├└─ -"), "verifies for")
 	}) {
 		t.Errorf("a line is forged:\n%s", out)
 	}

@@ -98,6 +98,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		}
 		from.exceptions = append(from.exceptions, objects...)
 	}
+	trusted := from.kinds
 	for _, name := range f.resources {
 		objects, err := manifest.Read(name, t.In)
 		if err == nil {
@@ -115,7 +116,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	if len(from.objects) == 0 && !f.cluster {
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
-	if err := manifest.CheckKinds(from.objects); err != nil {
+	if err := manifest.CheckKinds(from.objects, trusted, f.namespace != ""); err != nil {
 		return nil, fmt.Errorf("-r: %w", err)
 	}
 	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)

@@ -1,11 +1,17 @@
 package policies
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/report"
@@ -42,27 +48,56 @@ const (
 	background = "background"
 )
 
-// describe returns the entries of a catalog. Texts are the documents of a cluster, by the keys of the
-// entries; nil for those of files.
-func describe(entries []catalog.Entry, texts map[string][]byte) []entry {
+// describe returns the entries of a catalog, of files or of a cluster. Effective are the policies that are
+// in force in place of those of the entries; nil for the same.
+func describe(entries []catalog.Entry, effective []*policy.Policy) []entry {
 	all := []entry{}
 	for _, from := range entries {
 		e := entry{ID: identity(from), Source: from.Source, State: string(from.State), Ready: "True", Message: from.Why}
-		if from.State == catalog.Broken {
+		switch {
+		case from.State == catalog.Broken:
 			e.Ready = "False"
-		}
-		if from.State == catalog.NotOurs {
+		case from.State == catalog.NotOurs:
 			e.Ready = "-"
-		}
-		if texts != nil && from.State == catalog.Ours {
-			e.readCondition(texts[from.Key])
+		case from.Override != nil && !from.Override.Expires.IsZero() && from.Override.Expires.Before(time.Now()):
+			e.Ready, e.Message = "False", "it ended at "+from.Override.Expires.UTC().Format(time.RFC3339)
 		}
 		if p := from.Policy; p != nil {
-			e.Mode, e.Rules, e.Kinds = mode(p), rules(p), matched(p)
+			e.Rules, e.Kinds = rules(p), matched(p)
+			if i := slices.IndexFunc(effective, func(other *policy.Policy) bool { return other.ID() == p.ID() }); i >= 0 {
+				p = effective[i]
+			}
+			e.Mode = mode(p)
+			if p.AuditedBy != "" {
+				e.Message = strings.TrimPrefix(e.Message+"; it audits because of "+p.AuditedBy, "; ")
+			}
 		}
 		all = append(all, e)
 	}
 	return all
+}
+
+// readStatus reads the condition Ready of a document of the cluster.
+func (e *entry) readStatus(ctx context.Context, client *cluster.Client, key string, document []byte) error {
+	var head struct {
+		APIVersion string
+		Metadata   struct{ Namespace, Name string }
+	}
+	_, resource, found := strings.Cut(key, "/")
+	resource, _, _ = strings.Cut(resource, ".")
+	if !found || json.Unmarshal(document, &head) != nil {
+		return nil // a document of a file, which has no condition
+	}
+	version, err := schema.ParseGroupVersion(head.APIVersion)
+	if err != nil {
+		return fmt.Errorf("read the status of %s: %w", e.ID, err)
+	}
+	text, err := client.Object(ctx, version.WithResource(resource), head.Metadata.Namespace, head.Metadata.Name)
+	if err != nil {
+		return fmt.Errorf("read the status of %s: %w", e.ID, err)
+	}
+	e.readCondition(text)
+	return nil
 }
 
 func identity(from catalog.Entry) string {
@@ -82,24 +117,30 @@ func identity(from catalog.Entry) string {
 }
 
 // readCondition reads the condition Ready of a document, in one of the two places that kinds have for it.
+// One about an earlier generation says nothing about this one.
 func (e *entry) readCondition(document []byte) {
-	type condition struct{ Type, Status, Reason, Message string }
+	type condition struct {
+		Type, Status, Reason, Message string
+		ObservedGeneration            int64
+	}
 	var read struct {
-		Status struct {
+		Metadata struct{ Generation int64 }
+		Status   struct {
 			Conditions      []condition
 			ConditionStatus struct{ Conditions []condition }
 		}
 	}
-	e.Ready = "Unknown"
 	if json.Unmarshal(document, &read) != nil {
 		return
 	}
+	e.Ready = "Unknown"
 	for _, c := range slices.Concat(read.Status.Conditions, read.Status.ConditionStatus.Conditions) {
-		if c.Type == "Ready" {
+		if c.Type == "Ready" && c.ObservedGeneration == read.Metadata.Generation && slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
 			e.Ready, e.Reason = c.Status, c.Reason
 			if c.Status != "True" || e.Message == "" {
 				e.Message = c.Message
 			}
+			return
 		}
 	}
 }
@@ -144,6 +185,12 @@ func rules(p *policy.Policy) []string {
 // containers.
 func matched(p *policy.Policy) []string {
 	targets := slices.Clone(p.Targets)
+	for _, m := range p.Mutations {
+		targets = append(targets, m.Targets()...)
+	}
+	for _, v := range p.Validations {
+		targets = append(targets, v.Targets()...)
+	}
 	for _, g := range p.Generations {
 		targets = append(targets, g.Targets()...)
 	}
@@ -180,7 +227,7 @@ func table(entries []entry) string {
 		if more := len(e.Kinds) - mostKinds; more > 0 {
 			kinds += ",+" + strconv.Itoa(more)
 		}
-		rows = append(rows, []string{report.Escape(e.ID), dash(e.Mode), e.Ready, strconv.Itoa(len(e.Rules)), dash(report.Escape(kinds))})
+		rows = append(rows, []string{report.Clean(e.ID), dash(e.Mode), e.Ready, strconv.Itoa(len(e.Rules)), dash(report.Clean(kinds))})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -201,7 +248,7 @@ func table(entries []entry) string {
 			continue
 		}
 		if e := entries[n-1]; e.Message != "" && (e.Ready != "True" || e.State != string(catalog.Ours)) {
-			text.WriteString("    " + report.Escape(strings.TrimPrefix(e.Reason+": ", ": ")+e.Message) + "\n")
+			text.WriteString("    " + report.Clean(strings.TrimPrefix(e.Reason+": ", ": ")+e.Message) + "\n")
 		}
 	}
 	return text.String()

@@ -3,12 +3,15 @@
 package policies
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
@@ -61,6 +64,9 @@ cannot be read, 2 for wrong use.`,
 			if err := usage.Choice("--output", f.format, output.Text, output.JSON); err != nil {
 				return err
 			}
+			if f.setup.Timeout <= 0 {
+				return fmt.Errorf("--timeout %s must be positive", f.setup.Timeout)
+			}
 			if len(names) > 0 && (cmd.Flags().Changed("context") || cmd.Flags().Changed("kubeconfig")) {
 				return errors.New("give files or a cluster, not both")
 			}
@@ -76,6 +82,7 @@ cannot be read, 2 for wrong use.`,
 	flags.StringArrayVar(&f.setup.Resources, "resource", nil, "`file` of ConfigMaps, Secrets, Namespaces or definitions that policies of files look up; may be repeated")
 	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time to read the cluster")
 	flags.StringVar(&f.setup.Cluster.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 	return cmd
 }
@@ -88,16 +95,43 @@ func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []stri
 		}
 		return describe(read, nil), nil
 	}
-	reader, notes, err := f.setup.OpenCluster(cmd.Context(), t, nil)
+	entries, err := f.ofCluster(cmd.Context(), t)
 	if err != nil {
 		fmt.Fprintf(t.Err, "quaymaster: %v\n", err)
 		return nil, command.Status(command.ExitError)
 	}
+	return entries, nil
+}
+
+func (f *listFlags) ofCluster(ctx context.Context, t command.Terminal) ([]entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.setup.Timeout)
+	defer cancel()
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context, Version: t.Version()})
+	if err != nil {
+		return nil, fmt.Errorf("--context: %w", err)
+	}
+	reader, notes, err := f.setup.OpenCluster(ctx, t, nil)
+	if err != nil {
+		return nil, err
+	}
 	defer reader.Close()
+	if settings := reader.Configuration(); settings.Shadow() {
+		notes = append(notes, "the gateway is in shadow mode: policies deny only in namespaces with the label quaymaster.dev/mode: enforce")
+	}
 	for _, note := range notes {
 		t.Warn(note)
 	}
-	return describe(reader.Entries(), reader.Texts()), nil
+	entries := describe(reader.Entries(), reader.Policies().Policies())
+	texts := reader.Texts()
+	for i, from := range reader.Entries() {
+		if from.State != catalog.Ours {
+			continue
+		}
+		if err := entries[i].readStatus(ctx, client, from.Key, texts[from.Key]); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
 }
 
 // write prints the entries, and returns the exit status.

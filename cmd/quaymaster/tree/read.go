@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/attest"
@@ -55,10 +56,10 @@ type Claim struct {
 	Hint    string         `json:"claimedKeyHint,omitempty"`
 	// Unreadable is the reason why no signer can be read.
 	Unreadable string `json:"unreadable,omitempty"`
-	// TrustedFor are the attestors that it verifies for, and Untrusted the reasons if there is none;
+	// VerifiesFor are the attestors that it verifies for, and Unverified the reasons if there is none;
 	// both are empty without policies.
-	TrustedFor []Trust  `json:"trustedFor,omitempty"`
-	Untrusted  []string `json:"untrusted,omitempty"`
+	VerifiesFor []Trust  `json:"verifiesFor,omitempty"`
+	Unverified  []string `json:"unverified,omitempty"`
 }
 
 // Trust is an attestor of a policy that a claim verifies for.
@@ -104,7 +105,10 @@ func (r *reader) tree(ctx context.Context) *Tree {
 		}
 		tree.Platforms = append(tree.Platforms, one)
 	}
-	found := r.find(ctx, pinned)
+	found, more := r.find(ctx, pinned)
+	if more {
+		tree.Errors = append(tree.Errors, fmt.Sprintf("it has more than %d further types of attestations, which are not shown", maxPredicates))
+	}
 	for _, e := range found.Evidence {
 		tree.Claims = append(tree.Claims, r.claim(ctx, tree, pinned, e))
 	}
@@ -143,8 +147,8 @@ func (r *reader) pin(ctx context.Context) (image.Pinned, error) {
 }
 
 // find finds all evidence. Types of attestations are not known in advance: those that the registry
-// lists are requested in a second search.
-func (r *reader) find(ctx context.Context, pinned image.Pinned) attest.Found {
+// lists are requested in another search, which may list more. More reports that there are too many.
+func (r *reader) find(ctx context.Context, pinned image.Pinned) (found attest.Found, more bool) {
 	want := attest.Want{Signatures: true, Artifacts: sbomTypes, Predicates: []string{
 		attest.PredicateSLSAv02, attest.PredicateSLSAv1, attest.PredicateSPDX, attest.PredicateCycloneDX, attest.PredicateLink,
 		attest.PredicateVuln, attest.PredicateCustom, attest.PredicateOpenVEX, attest.PredicateVSA,
@@ -152,17 +156,22 @@ func (r *reader) find(ctx context.Context, pinned image.Pinned) attest.Found {
 	if r.trust != nil {
 		want.Predicates, want.Artifacts, want.Sources = r.trust.wanted(want.Predicates, want.Artifacts)
 	}
-	found := attest.Find(ctx, r.session, pinned, want)
 	known := len(want.Predicates)
-	for _, other := range found.Unasked {
-		if other.PredicateType != "" && !slices.Contains(want.Predicates, other.PredicateType) && len(want.Predicates) < known+maxPredicates {
-			want.Predicates = append(want.Predicates, other.PredicateType)
+	for {
+		found = attest.Find(ctx, r.session, pinned, want)
+		before := len(want.Predicates)
+		for _, other := range found.Unasked {
+			if other.PredicateType != "" && !slices.Contains(want.Predicates, other.PredicateType) {
+				want.Predicates = append(want.Predicates, other.PredicateType)
+			}
+		}
+		if len(want.Predicates) == before {
+			return found, false
+		}
+		if before >= known+maxPredicates {
+			return found, true
 		}
 	}
-	if len(want.Predicates) > known {
-		found = attest.Find(ctx, r.session, pinned, want)
-	}
-	return found
 }
 
 // claim describes one piece of evidence.
@@ -183,7 +192,7 @@ func (r *reader) claim(ctx context.Context, tree *Tree, pinned image.Pinned, e a
 	}
 	if r.trust != nil {
 		var failed []string
-		c.TrustedFor, c.Untrusted, failed = r.trust.of(ctx, pinned, e)
+		c.VerifiesFor, c.Unverified, failed = r.trust.of(ctx, pinned, e)
 		tree.Errors = append(tree.Errors, failed...)
 	}
 	return c

@@ -81,14 +81,14 @@ func (c *Claim) branch(verified bool) branch {
 		b.add("signer unknown: " + c.Unreadable)
 	case !verified:
 		b.add("signer claimed, not verified: " + c.claimed())
-	case len(c.TrustedFor) > 0:
-		for _, t := range c.TrustedFor {
-			b.add("trusted for: policy "+t.Policy+", attestor "+t.Attestor, branch{text: "signer " + name(t.Signer)})
+	case len(c.VerifiesFor) > 0:
+		for _, t := range c.VerifiesFor {
+			b.add("verifies for: policy "+t.Policy+", attestor "+t.Attestor, branch{text: "signer " + name(t.Signer)})
 		}
 	default:
-		for _, reason := range append(c.Untrusted, c.Unreadable) {
+		for _, reason := range append(c.Unverified, c.Unreadable) {
 			if reason != "" {
-				b.add("trusted for nothing: " + reason)
+				b.add("verifies for nothing: " + reason)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ Sigstore bundles and notation signatures, each with its own digest and its signe
 Without --policy nothing is verified: a signer is shown as claimed, since any user with
 push access can write it. A signature by a key names no signer.
 
-With --policy each claim has what it is trusted for: the policies that match the
+With --policy each claim has what it verifies for: the policies that match the
 image of a Pod in the namespace of -n, the attestors that it verifies for, and
 otherwise the reason why it verifies for none. --bundle and --from-cluster provide
 policies as well. A trusted claim is no verdict: conditions, counts and other rules

@@ -84,13 +84,27 @@ func (t *trusting) wanted(predicates, artifacts []string) (allPredicates, allArt
 	return allPredicates, allArtifacts, sources
 }
 
+// searching returns the attestors that search where a piece of evidence is.
+func (t *trusting) searching(pinned image.Pinned, e attest.Evidence) (queries []evidence.Query, places []attestor) {
+	for i, q := range t.queries {
+		here := func(s attest.Source) bool {
+			return s.Repository == e.Origin.Repository || s.Repository == (image.Repository{}) && e.Origin.Repository == pinned.Repository()
+		}
+		if len(q.Sources) == 0 && here(attest.Source{}) || slices.ContainsFunc(q.Sources, here) {
+			queries, places = append(queries, q), append(places, t.places[i])
+		}
+	}
+	return queries, places
+}
+
 // of verifies one piece of evidence for each attestor. It returns those that it verifies for, or the
 // reasons, and what could not be verified.
 func (t *trusting) of(ctx context.Context, pinned image.Pinned, e attest.Evidence) (trusted []Trust, reasons, failed []string) {
 	one := evidence.Found{Found: attest.Found{Evidence: []attest.Evidence{e}}, Subject: pinned}
 	more := 0
-	for i, answer := range evidence.Verify(ctx, t.verifier, one, t.queries) {
-		of := t.places[i]
+	queries, places := t.searching(pinned, e)
+	for i, answer := range evidence.Verify(ctx, t.verifier, one, queries) {
+		of := places[i]
 		for _, fact := range answer.Facts {
 			trusted = append(trusted, Trust{Policy: of.policy, Rule: of.rule, Attestor: of.name, Signer: fact.Signer})
 		}

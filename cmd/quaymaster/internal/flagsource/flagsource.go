@@ -25,7 +25,7 @@ import (
 // ConfigFlag is the flag that names a file of flags.
 const ConfigFlag = "config"
 
-// prefix is that of the variables: QUAYMASTER_REGISTRY_REQUESTS sets --registry-requests.
+// prefix is that of the variables: QUAYMASTER_FAIL_ONLY sets --fail-only.
 const prefix = "QUAYMASTER_"
 
 // annotation of a flag holds the source of its value.

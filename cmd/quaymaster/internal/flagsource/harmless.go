@@ -9,17 +9,17 @@ import (
 )
 
 // Harmless returns the names of the flags that can make no result less strict: they select what is
-// printed and how long or how fast the program works, or make it stricter. All others are taken to
-// weaken: a cluster (kubeconfig, context) has policies, too.
+// printed, or make it stricter. All others are taken to weaken: a cluster (kubeconfig, context) has
+// policies, too, and whatever keeps an image from being verified (a timeout, no network, fewer
+// requests) makes a policy with failurePolicy Ignore admit it.
 func Harmless() []string {
 	return slices.Concat([]string{
-		"output", "output-format", "verbose", "detailed-results", "remove-color", "fail-only", "all", "json", "last", // what is printed
-		"timeout", "qps", "registry-requests", "refresh-trust", "keep", // how it works
+		"output", "output-format", "verbose", "detailed-results", "remove-color", "fail-only", "all", "json", "keep",
 	}, stricter())
 }
 
 // stricter are flags of which true makes a result stricter, or adds text.
-func stricter() []string { return []string{"offline", "require-tests", "warn-no-pass", "audit-warn"} }
+func stricter() []string { return []string{"require-tests", "warn-no-pass", "audit-warn"} }
 
 // refusal returns the reason why a flag is not taken from a variable or the user's own file with these
 // values; empty if it is.

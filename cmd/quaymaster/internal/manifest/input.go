@@ -66,7 +66,7 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		}
 		kinds = append(engine.Definitions(objects), kinds...)
 	}
-	if err := checkKinds(requests); err != nil {
+	if err := f.checkKinds(requests); err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}
 	for i := range requests {
@@ -114,12 +114,12 @@ func (f *Flags) documents(t command.Terminal) ([]workload.Object, error) {
 	return all, nil
 }
 
-func checkKinds(requests []gate.Request) error {
+func (f *Flags) checkKinds(requests []gate.Request) error {
 	var objects []workload.Object
 	for _, r := range requests {
 		if !r.Object.IsZero() {
 			objects = append(objects, r.Object)
 		}
 	}
-	return CheckKinds(objects)
+	return CheckKinds(objects, f.Definitions, f.Namespace != "" && f.Namespace != "default")
 }

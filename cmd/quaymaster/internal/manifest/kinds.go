@@ -10,19 +10,23 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// CheckKinds refuses objects that contradict the custom resource definitions among them, as no API
-// server can serve both: an object with a namespace of a kind that is cluster-scoped there, and one
-// whose resource is defined as another kind. Such a definition would hide the object from policies.
-func CheckKinds(objects []workload.Object) error {
+// CheckKinds refuses objects of which the custom resource definitions among them contradict how policies
+// would see them: in no namespace, although the object or --namespace names one (placed), or as a
+// resource of another kind. The author of an object would take it out of policies. Definitions of
+// trusted kinds, next to policies or in --resource, decide.
+func CheckKinds(objects []workload.Object, trusted []constraint.Resource, placed bool) error {
 	var errs []error
-	kinds := engine.Definitions(objects)
 	for _, o := range objects {
-		for _, k := range kinds {
+		if o.IsDocument() || isDefined(trusted, o) {
+			continue
+		}
+		for _, k := range engine.Definitions(objects) {
 			switch {
-			case o.IsDocument() || o.Group() != k.Group:
-			case o.Kind() == k.Kind && k.Cluster && o.Namespace() != "":
-				errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has the kind in none: leave one of them out", o.Source(), o))
-			case o.Kind() != k.Kind && k.Name == constraint.NameOf(o.Kind()) && !isDefined(kinds, o):
+			case o.Group() != k.Group:
+			case o.Kind() == k.Kind && k.Cluster && (placed || o.Namespace() != ""):
+				errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has its kind in none: if that is right, put the definition next to the policies or into --resource",
+					o.Source(), o))
+			case o.Kind() != k.Kind && k.Name == constraint.NameOf(o.Kind()):
 				errs = append(errs, fmt.Errorf("%s: a definition next to %s defines %s.%s as %s: leave one of them out", o.Source(), o, k.Name, k.Group, k.Kind))
 			}
 		}
