@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +41,8 @@ type creation struct {
 }
 
 // put stores results for an object as the mutating endpoint leaves it. Of two equal objects the worse
-// results count: a failure is never reported as a success.
+// result of each rule counts: a failure is never reported as a success. They wait as long as the first
+// one, so that a stream of equal objects does not prolong a failure.
 func (c *Creations) put(d *report.Decided, rules []policy.RuleResult) {
 	of, ok := mutatedPrint(d)
 	if !ok {
@@ -55,21 +57,60 @@ func (c *Creations) put(d *report.Decided, rules []policy.RuleResult) {
 	}
 	old, there := c.waiting[of]
 	switch {
-	case there && failed(old.rules):
-		rules = old.rules
-	case !there && len(c.waiting) >= maxCreations:
-		return
+	case there:
+		c.waiting[of] = creation{worse(old.rules, rules), old.until}
+	case len(c.waiting) < maxCreations:
+		c.waiting[of] = creation{rules, now.Add(creationAge)}
 	}
-	c.waiting[of] = creation{rules, now.Add(creationAge)}
 }
 
-func failed(rules []policy.RuleResult) bool {
-	for i := range rules {
-		if rules[i].Err != nil || !rules[i].Ruling.Passes() {
-			return true
+// worse returns the worse result of each rule, and of equal ones the newer. A rule that only one of the
+// objects has a result of keeps it. Neither list is changed: readers may hold the old one.
+func worse(old, rules []policy.RuleResult) []policy.RuleResult {
+	type key struct {
+		policy, rule string
+		kind         policy.RuleKind
+		nth          int // of the rules without another difference
+	}
+	keysOf := func(of []policy.RuleResult) []key {
+		keys, times := make([]key, len(of)), map[key]int{}
+		for i := range of {
+			k := key{rule: of[i].Rule, kind: of[i].Kind}
+			if of[i].Policy != nil {
+				k.policy = of[i].Policy.ID()
+			}
+			times[k]++
+			keys[i], keys[i].nth = k, times[k]
+		}
+		return keys
+	}
+	merged, at := slices.Clone(rules), map[key]int{}
+	for i, k := range keysOf(rules) {
+		at[k] = i
+	}
+	for i, k := range keysOf(old) {
+		switch n, both := at[k]; {
+		case !both:
+			merged = append(merged, old[i])
+		case severity(&old[i]) > severity(&merged[n]):
+			merged[n] = old[i]
 		}
 	}
-	return false
+	return merged
+}
+
+// severity is greater for a worse result.
+func severity(r *policy.RuleResult) int {
+	switch {
+	case r.Ruling.Result == policy.Fail:
+		return 3
+	case r.Err != nil, r.Ruling.Result == policy.Indeterminate:
+		return 2
+	case !r.Ruling.Passes():
+		return 1
+	default:
+		return 0
+	}
 }
 
 // get returns the results for an object as the validating endpoint received it; nil for none.

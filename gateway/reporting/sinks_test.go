@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -158,5 +160,70 @@ func TestCreationsAreBounded(t *testing.T) {
 	c.put(decided("later", creationAge), failed)
 	if len(c.waiting) != 1 || c.get(decided("later", creationAge)) == nil {
 		t.Errorf("%d wait", len(c.waiting))
+	}
+}
+
+// TestEqualCreationsMerge: of two equal objects the worse result of each rule counts, and the results
+// wait as long as the first.
+func TestEqualCreationsMerge(t *testing.T) {
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}
+	again := *p // the policy was read again meanwhile
+	pass := policy.Ruling{Result: policy.Pass}
+	fail, unknown := policy.Ruling{Result: policy.Fail}, policy.Ruling{Result: policy.Indeterminate}
+	rule := func(of *policy.Policy, name string, ruling policy.Ruling) policy.RuleResult {
+		return policy.RuleResult{Policy: of, Rule: name, Kind: policy.MutateRule, Ruling: ruling}
+	}
+	broken := rule(p, "a", policy.Ruling{})
+	broken.Err = errors.New("no")
+	other := rule(&policy.Policy{Kind: "ClusterPolicy", Name: "other"}, "a", pass)
+	type rules = []policy.RuleResult
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	object := newPod(t, `"generateName":"app-","namespace":"shop"`, `"containers":[]`)
+	decided := func(after time.Duration) *report.Decided {
+		return &report.Decided{
+			Occasion: report.Occasion{Time: at.Add(after)},
+			Outcome:  gate.Outcome{Object: object, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Object: policy.ContentFrom(object)}},
+		}
+	}
+	for _, row := range []struct {
+		reason        string
+		first, second rules
+		want          string
+	}{
+		{"both pass", rules{rule(p, "a", pass), rule(p, "b", pass)}, rules{rule(p, "a", pass), rule(p, "b", pass)}, "p/a=pass p/b=pass"},
+		{"another rule of each fails", rules{rule(p, "a", fail), rule(p, "b", pass)}, rules{rule(p, "a", pass), rule(p, "b", fail)}, "p/a=fail p/b=fail"},
+		{"only the second fails", rules{rule(p, "a", pass)}, rules{rule(&again, "a", fail)}, "p/a=fail"},
+		{"only the first fails", rules{rule(p, "a", fail)}, rules{rule(&again, "a", pass)}, "p/a=fail"},
+		{"a failure is worse than an error", rules{rule(p, "a", fail)}, rules{rule(p, "a", unknown)}, "p/a=fail"},
+		{"an error is worse than a success", rules{broken}, rules{rule(p, "a", pass)}, "p/a=no"},
+		{"a rule of the second alone", rules{rule(p, "a", fail)}, rules{rule(p, "b", pass)}, "p/a=fail p/b=pass"},
+		{"equal names in two policies", rules{rule(p, "a", fail)}, rules{other}, "other/a=pass p/a=fail"},
+		{"a name twice in one policy", rules{rule(p, "a", pass), rule(p, "a", fail)}, rules{rule(p, "a", pass), rule(p, "a", pass)}, "p/a=fail p/a=pass"},
+	} {
+		var c Creations
+		c.put(decided(0), row.first)
+		before := c.get(decided(time.Second))
+		held := slices.Clone(before)
+		c.put(decided(time.Second), row.second)
+		var got []string
+		for _, r := range c.get(decided(creationAge - 1)) {
+			text := string(r.Ruling.Result)
+			if r.Err != nil {
+				text = r.Err.Error()
+			}
+			got = append(got, r.Policy.Name+"/"+r.Rule+"="+text)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != row.want {
+			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
+		}
+		for i := range before {
+			if before[i].Ruling.Result != held[i].Ruling.Result {
+				t.Errorf("%s: the results that were returned before have changed", row.reason)
+			}
+		}
+		if left := c.get(decided(creationAge)); left != nil {
+			t.Errorf("%s: they wait longer than the first: %v", row.reason, left)
+		}
 	}
 }
