@@ -20,7 +20,8 @@ const (
 	maxWaiting = 512
 	// maxHeld bounds the queue in bytes, by report.Weight: 512 ordinary Pods have 20 MiB.
 	maxHeld = 32 << 20
-	// maxUses bounds the workloads of one image, and maxAllUses those of all.
+	// maxUses bounds the workloads of one image, of which the gravest verdicts remain, and maxAllUses
+	// those of all.
 	maxUses    = 500
 	maxAllUses = 100_000
 	// maxBarePods bounds the pods without a workload that no scan has found, over all images. Each
@@ -38,12 +39,10 @@ const (
 	// maxName bounds a name in a row, and maxMessage a message, in bytes.
 	maxName    = 512
 	maxMessage = 600
-	// maxReferences, maxSigners, maxContainers and maxJudgements bound the lists of one image,
-	// and maxDecided the images of one decision.
+	// maxReferences and maxContainers bound the lists of one image, and maxDecided the images of one
+	// decision. The bounds of its states and results are those of internal/state and internal/evidence.
 	maxReferences = 8
-	maxSigners    = 8
 	maxContainers = 8
-	maxJudgements = 64
 	maxDecided    = 16
 	// maxFacets bounds the values of a filter.
 	maxFacets = 500

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/state"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
@@ -24,7 +25,7 @@ type entry struct {
 	uses       map[place]*use
 	leftOut    int // uses over the bound
 	lost       int // running pods without a workload, over their bound, until a scan finds them
-	states     states
+	states     state.States
 	text       string // in lower case, for searches
 }
 
@@ -37,6 +38,7 @@ type use struct {
 	of         string           // apiVersion and kind of the pods, or of the object itself
 	pods       map[uint64]int64 // the last time of each, in seconds, by the hash of its identity
 	verdict    Verdict
+	state      *state.State // nil where it does not run
 	running    bool
 	found      bool // by a scan
 	process    report.Process
@@ -86,8 +88,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 		now.cause = causeOf(r)
 	}
 	current := map[*entry]bool{}
-	for n := range r.Images {
-		image := &r.Images[n]
+	for _, image := range gravestLast(r) {
 		if was := i.runAs(at, cut(image.Reference, maxName)); placed && was != nil && isUnchanged(image) {
 			was.uses[at].sees(pod, now)
 			was.in.MoveToFront(was.at)
@@ -95,10 +96,15 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 			continue
 		}
 		e := i.entryOf(image, o, at)
-		i.update(e, o, r, image, placed && running)
+		e.name(image.Reference)
 		current[e] = true
+		evaluation := state.Evaluation{Occasion: o, Record: r, Image: image}
+		keeps := o.OnlyAsked() && (e.runs() || e.image.Refused > 0) // a query does not replace a workload's state
+		if !keeps && !(placed && running) {
+			i.change(e, func(s *state.States) { s.Ask(i.packer, evaluation) })
+		}
 		if placed {
-			i.use(e, at, pod, image, now)
+			i.use(e, at, pod, evaluation, now)
 		}
 	}
 	if placed {
@@ -142,8 +148,10 @@ func (i *Inventory) seeBarePod(o report.Occasion, at place, about report.Resourc
 		return
 	}
 	for e := range i.places[oldest] {
-		if e.uses[oldest].running {
+		if u := e.uses[oldest]; u.running {
 			e.lost++
+			i.change(e, func(s *state.States) { s.Lose(u.state) })
+			u.state = nil
 		}
 		i.remove(e, oldest)
 		e.describe()
@@ -202,12 +210,17 @@ func (i *Inventory) runAs(at place, reference string) *entry {
 func (e *entry) runs() bool { return e.image.Workloads > 0 || e.lost > 0 }
 
 // use records that a workload uses the image.
-func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now use) {
+func (i *Inventory) use(e *entry, at place, pod uint64, of state.Evaluation, now use) {
 	u := e.uses[at]
+	now.verdict = verdict.OfImage(of.Image)
 	if u == nil {
 		if len(e.uses) == maxUses {
 			e.leftOut++
-			return
+			least, ok := e.lighter(now.running, now.verdict)
+			if !ok {
+				return
+			}
+			i.remove(e, least)
 		}
 		u = &use{of: now.of, pods: map[uint64]int64{}}
 		e.uses[at] = u
@@ -224,9 +237,12 @@ func (i *Inventory) use(e *entry, at place, pod uint64, image *report.Image, now
 		e.in.Remove(e.at)
 		e.in, e.at = i.order, i.order.PushFront(e)
 	}
+	if now.running {
+		i.change(e, func(s *state.States) { u.state = s.Run(i.packer, u.state, of) })
+	}
 	u.found = u.found || now.process == report.ProcessScan
-	u.verdict, u.running, u.process, u.seen, u.cause = verdict.OfImage(image), now.running, now.process, now.seen, now.cause
-	if name := cut(image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
+	u.verdict, u.running, u.process, u.seen, u.cause = now.verdict, now.running, now.process, now.seen, now.cause
+	if name := cut(of.Image.Container, maxName); name != "" && len(u.containers) < maxContainers && !slices.Contains(u.containers, name) {
 		u.containers = append(u.containers, name)
 	}
 	u.sees(pod, now)
@@ -244,6 +260,7 @@ func (i *Inventory) clear(p pass) {
 	for _, e := range i.images {
 		if p.apiVersion+" "+p.kind == "v1 Pod" {
 			e.lost = 0 // the scan has found them
+			i.change(e, (*state.States).Found)
 		}
 		for at, u := range e.uses {
 			if u.of != p.apiVersion+" "+p.kind || !u.running || p.leftOut(at.namespace) {
@@ -267,9 +284,11 @@ func (i *Inventory) clear(p pass) {
 
 // remove removes a workload's use of the image.
 func (i *Inventory) remove(e *entry, at place) {
-	if _, ok := e.uses[at]; !ok {
+	u, ok := e.uses[at]
+	if !ok {
 		return
 	}
+	i.change(e, func(s *state.States) { s.Leave(u.state) })
 	delete(e.uses, at)
 	i.uses--
 	delete(i.places[at], e)
@@ -287,7 +306,7 @@ func (i *Inventory) drop(e *entry) {
 	for at := range e.uses {
 		i.remove(e, at)
 	}
-	i.evidence -= e.states.size()
+	i.evidence -= e.states.Size()
 	e.in.Remove(e.at)
 	delete(i.images, e.image.ID)
 }
@@ -346,7 +365,7 @@ func (e *entry) describe() {
 		e.image.Workloads++
 		e.image.Pods += len(u.pods)
 	}
-	e.states.describe(&e.image, e.runs())
+	e.describeState()
 	for _, s := range e.image.Signers {
 		text.WriteString(s.Name + "\n")
 	}

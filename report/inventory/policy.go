@@ -11,11 +11,11 @@ func (i *Inventory) Policies() []Policy {
 	defer i.mu.RUnlock()
 	images := map[string]*Results{}
 	for _, e := range i.images {
-		for _, j := range e.shown().judgements {
-			if images[j.policy] == nil {
-				images[j.policy] = &Results{}
+		for _, r := range e.results() {
+			if images[r.Policy] == nil {
+				images[r.Policy] = &Results{}
 			}
-			images[j.policy].Add(j.result)
+			images[r.Policy].Add(r.Kind)
 		}
 	}
 	all := make([]Policy, 0, i.policies.Len())

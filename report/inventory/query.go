@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/report/inventory/internal/state"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/view"
 )
@@ -157,8 +158,8 @@ func (q *ImageQuery) asksFor(e *entry) bool {
 	}) {
 		return false
 	}
-	return q.Policy == "" || slices.ContainsFunc(e.shown().judgements, func(j judgement) bool {
-		return j.policy == q.Policy && (!q.Failed || j.result != verdict.Pass && j.result != verdict.Skip)
+	return q.Policy == "" || slices.ContainsFunc(e.results(), func(r state.Result) bool {
+		return r.Policy == q.Policy && (!q.Failed || r.Kind != verdict.Pass && r.Kind != verdict.Skip)
 	})
 }
 
@@ -220,9 +221,9 @@ func (i *Inventory) Image(id string) (Details, bool) {
 	if e == nil {
 		return Details{}, false
 	}
-	proof := &e.shown().proof
+	proof := &e.shown().Proof
 	d := Details{
-		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: proof.Record(),
+		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: proof.Record(), ResultsLeftOut: proof.LeftOut,
 		DecidedAt: proof.Made.UTC(), Process: proof.Process, Endpoint: proof.Endpoint, PolicySetHash: proof.Policies, TrustGeneration: proof.Trust,
 	}
 	for at, u := range e.uses {

@@ -34,6 +34,7 @@ type Evidence struct {
 	Policies, Trust string
 	Process         report.Process
 	Endpoint        string
+	LeftOut         int // results over the bound; the gravest are stored
 }
 
 // Size is the compressed size, in bytes.
@@ -60,16 +61,17 @@ func NewPacker() (*Packer, error) {
 
 // Pack compresses the record of an image from an occasion.
 func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) Evidence {
+	packed, left := p.pack(image)
 	return Evidence{
-		packed: p.pack(image), Made: o.Time, Policies: Cut(r.PolicySetHash, maxName), Trust: Cut(r.TrustGeneration, maxName),
+		packed: packed, LeftOut: left, Made: o.Time, Policies: Cut(r.PolicySetHash, maxName), Trust: Cut(r.TrustGeneration, maxName),
 		Process: o.Process, Endpoint: Cut(o.Endpoint, maxName),
 	}
 }
 
 // pack truncates and compresses an image.
-func (p *Packer) pack(image *report.Image) []byte {
-	shown := withoutSecrets(image)
-	return p.compress(&shown)
+func (p *Packer) pack(image *report.Image) ([]byte, int) {
+	shown, left := shownOf(image)
+	return p.compress(&shown), left
 }
 
 // object is the part of a record that is stored for a decision.
@@ -80,31 +82,39 @@ type object struct {
 	Warnings        []policy.Reason `json:"warnings,omitempty"`
 	PolicySetHash   string          `json:"policySetHash,omitempty"`
 	TrustGeneration string          `json:"trustGeneration,omitempty"`
+	// ResultsLeftOut counts the results of rules over the bound, of which the gravest remain.
+	ResultsLeftOut int `json:"resultsLeftOut,omitempty"`
 }
 
 // PackObject truncates and compresses the record of an object, with so many of its images; nil if
 // it is too large. Unpack returns its JSON.
 func (p *Packer) PackObject(r report.Record, images int) []byte {
+	rules, left := rulesOf(r)
 	shown := object{
-		Images: make([]report.Image, 0, min(len(r.Images), images)), Rules: r.Rules, Reasons: r.Reasons, Warnings: r.Warnings,
+		Images: make([]report.Image, 0, min(len(r.Images), images)), Rules: rules, Reasons: r.Reasons, Warnings: r.Warnings,
 		PolicySetHash: r.PolicySetHash, TrustGeneration: r.TrustGeneration,
 	}
 	for n := range r.Images[:min(len(r.Images), images)] {
-		shown.Images = append(shown.Images, withoutSecrets(&r.Images[n]))
+		image, more := shownOf(&r.Images[n])
+		shown.Images = append(shown.Images, image)
+		left += more
 	}
+	shown.ResultsLeftOut = left
 	return p.compress(&shown)
 }
 
-// withoutSecrets leaves the names of pull secrets out, because read access to images does not imply
-// access to them.
-func withoutSecrets(image *report.Image) report.Image {
+// shownOf leaves the names of pull secrets out, because read access to images does not imply access to
+// them, and results over the bound, which it counts.
+func shownOf(image *report.Image) (report.Image, int) {
 	shown := *image
+	decisions, left := Decisions(image)
+	shown.Decisions = decisions
 	if shown.Mirror != nil {
 		mirror := *shown.Mirror
 		mirror.PullSecrets = nil
 		shown.Mirror = &mirror
 	}
-	return shown
+	return shown, left
 }
 
 func (p *Packer) compress(of any) []byte {

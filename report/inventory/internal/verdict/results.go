@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 )
@@ -60,3 +62,6 @@ func OfResult(result policy.Result, warns bool) Kind {
 		return Fail
 	}
 }
+
+// Gravity is greater for a graver result.
+func (k Kind) Gravity() int { return slices.Index([]Kind{Skip, Pass, Warn, Error, Fail}, k) }

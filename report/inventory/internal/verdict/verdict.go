@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
@@ -119,4 +121,10 @@ func Telling(image *report.Image, verdict Verdict) []policy.Reason {
 		}
 	}
 	return image.Reasons
+}
+
+// Gravity is greater for a graver verdict: where uses of one image differ, the gravest counts. An
+// evaluation counts before none.
+func (v Verdict) Gravity() int {
+	return slices.Index([]Verdict{"", Unchecked, Allowed, Warned, Errored, Denied}, v)
 }

@@ -5,28 +5,23 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/inventory/internal/evidence"
 	"github.com/quaymaster/quaymaster/report/inventory/internal/verdict"
 )
 
 // Signer is the signer of an image or of an attestation of it.
-type Signer struct {
-	// Name is a short name for tables.
-	Name           string `json:"name"`
-	Subject        string `json:"subject,omitempty"`
-	Issuer         string `json:"issuer,omitempty"`
-	KeyFingerprint string `json:"keyFingerprint,omitempty"`
-}
+type Signer = evidence.Signer
 
 // Image is the state of one image: a repository and a digest, or a reference with an unknown
 // digest.
 type Image struct {
 	// ID is derived from the name and the digest alone, so that it is stable everywhere.
 	ID string `json:"id"`
-	// Reference is the most recent reference.
+	// Reference is the most recent reference with this verdict.
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
-	// Verdict is the last verdict: of a running image the one for its workloads, which a refused
-	// request does not change. Code and Message belong to its most relevant reason.
+	// Verdict is the last verdict: of a running image the gravest of those for its workloads, which a
+	// refused request does not change. Code and Message belong to its most relevant reason.
 	Verdict verdict.Verdict `json:"verdict"`
 	Code    string          `json:"code,omitempty"`
 	Message string          `json:"message,omitempty"`
@@ -86,8 +81,9 @@ type Details struct {
 	Uses        []Use `json:"uses"`
 	UsesLeftOut int   `json:"usesLeftOut,omitempty"`
 	// Record is the image of docs/record.md, with truncated texts and lists; empty where it was
-	// too large.
-	Record json.RawMessage `json:"record,omitempty"`
+	// too large. ResultsLeftOut counts the decisions over the bound, of which the gravest remain.
+	Record         json.RawMessage `json:"record,omitempty"`
+	ResultsLeftOut int             `json:"resultsLeftOut,omitempty"`
 	// DecidedAt is the time of the record, which Process made at Endpoint.
 	DecidedAt       time.Time      `json:"decidedAt"`
 	Process         report.Process `json:"process"`

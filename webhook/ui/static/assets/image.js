@@ -86,6 +86,7 @@ const names = (it) => h("section", { class: "card", "aria-labelledby": "names" }
 export function raw(it, record) {
   return h("details", { class: "card raw" }, h("summary", {}, "The record, as JSON"),
     h("p", { class: "muted" }, "Policies ", it.policySetHash ? copyable(it.policySetHash, short(it.policySetHash), "hash") : "none", ", trust ", it.trustGeneration ? copyable(it.trustGeneration, short(it.trustGeneration), "generation") : "none", ". ", h("a", { href: it.address || "/api/v1/images/" + encodeURIComponent(it.id) }, "This page's data")),
+    it.resultsLeftOut > 0 && h("p", { class: "muted" }, "Failures and errors are kept first. Results left out: ", it.resultsLeftOut.toLocaleString("en"), "."),
     h("pre", { tabindex: "0", "aria-label": "The record" }, JSON.stringify(record, null, 2)));
 }
 
