@@ -116,11 +116,7 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	if len(from.objects) == 0 && !f.cluster {
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
-	if err := manifest.CheckKinds(from.objects, trusted, f.namespace != ""); err != nil {
-		return nil, fmt.Errorf("-r: %w", err)
-	}
-	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
-	if err := from.contradiction(); err != nil {
+	if err := from.place(cmp.Or(f.namespace, "default"), trusted, f.namespace != ""); err != nil {
 		return nil, err
 	}
 	for _, object := range from.objects {
@@ -129,6 +125,15 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		}
 	}
 	return from, nil
+}
+
+// place puts the objects into their namespaces. Named reports that the user named the namespace.
+func (r *read) place(namespace string, trusted []constraint.Resource, named bool) error {
+	if err := manifest.CheckKinds(r.objects, trusted, named); err != nil {
+		return fmt.Errorf("-r: %w", err)
+	}
+	r.objects = evaluation.InNamespace(r.objects, namespace, r.kinds)
+	return r.contradiction()
 }
 
 // contradiction refuses evaluated objects that replace those next to the policies, which look them up:
