@@ -134,8 +134,8 @@ data: {gateway.yaml: "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration,
 	eventually(t, func(context.Context) error {
 		status, said, told := command(t, folder, "policy", "list", "--context", "production")
 		for _, line := range []string{
-			`(?m)^ClusterPolicy/fromcluster +enforce +True +1 +Pod`, `(?m)^ImageValidatingPolicy/fromcluster +enforce +True `,
-			`(?m)^ClusterImagePolicy/fromcluster +enforce +True `, `(?m)^PolicyException/` + office + `/fromcluster +- `, `(?m)^ImageOverride/fromcluster +- `,
+			`(?m)^ClusterPolicy/fromcluster +enforce +True +3 +CronJob,`, `(?m)^ImageValidatingPolicy/fromcluster +enforce +True `,
+			`(?m)^ClusterImagePolicy/fromcluster +enforce +True `, `(?m)^PolicyException/` + office + `/fromcluster +- +True `, `(?m)^ImageOverride/fromcluster +- +True `,
 		} {
 			if !regexp.MustCompile(line).MatchString(said) || status != 0 {
 				return fmt.Errorf("no %s: exit status %d: %s%s", line, status, said, told)

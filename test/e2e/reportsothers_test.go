@@ -73,6 +73,8 @@ func TestReportsOfOtherObjects(t *testing.T) {
 	s.put(t, othersPolicy("others-silent", `reports.kyverno.io/disabled: ""`, "trigger*", strings.Replace(fmt.Sprintf(generate, "ConfigMap"), "made-", "silent-", 1)))
 	s.put(t, othersPolicy("others-altered", "", "trigger*",
 		`mutate: {targets: [{apiVersion: v1, kind: ConfigMap, name: target, namespace: others}], patchStrategicMerge: {data: {a: altered}}}`))
+	// The validating call brings the UID of a new object, by which the results of its mutation are reported.
+	s.put(t, othersPolicy("others-validated", "", "born*", `validate: {pattern: {metadata: {name: "born*"}}}`))
 	s.put(t, othersPolicy("others-mutated", "", "born*", `mutate: {patchStrategicMerge: {data: {b: mutated}}}`))
 
 	made := map[string]*core.ConfigMap{}
@@ -100,8 +102,8 @@ func TestReportsOfOtherObjects(t *testing.T) {
 		"target":          {"others-altered pass"},
 		"trigger":         {"others-altered pass", "others-forbidden error", "others-made pass"},
 		"trigger-skipped": {"others-altered skip", "others-forbidden skip", "others-made skip"},
-		"born":            {"others-mutated pass"},
-		"born-skipped":    {"others-mutated skip"},
+		"born":            {"others-mutated pass", "others-validated pass"},
+		"born-skipped":    {"others-mutated skip", "others-validated skip"},
 	} {
 		want(t, client, "others", string(made[name].UID), func(r read) error {
 			if got := othersLines(r); !slices.Equal(got, lines) {

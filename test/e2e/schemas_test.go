@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +37,7 @@ spec:
           attestors: [{entries: [{keys: {publicKeys: ` + quoted + `, rekor: {ignoreTlog: true}}}]}]
     - name: labelled
       match: {any: [{resources: {kinds: [ConfigMap], namespaces: [nowhere]}}]}
-      validate: {message: no, deny: {conditions: {any: [{key: a, operator: Equals, value: b}]}}}
+      validate: {message: never, deny: {conditions: {any: [{key: a, operator: Equals, value: b}]}}}
 `,
 		"kyverno.io/v1 policies": `
 kind: Policy
@@ -102,9 +104,22 @@ spec: {effect: Deny, reason: withdrawn, expires: "2099-01-01T00:00:00Z", match: 
 // TestUnknownFields: the API server keeps a field that no schema knows, at each level, and the
 // gateway refuses the document and names the field; without it the document is accepted.
 func TestUnknownFields(t *testing.T) {
-	s := guard(t, "unknown-fields", gateway.Configuration{})
+	c := gateway.Configuration{}
+	c.Exceptions.Namespaces = []string{"default"}
+	s := guard(t, "unknown-fields", c)
 	client, err := dynamic.NewForConfig(s.plane.Admin())
 	must(t, err)
+	eventually(t, func(ctx context.Context) error { // until the API server calls the gateway
+		broken := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "quaymaster.dev/v1alpha1", "kind": "RegistryMirror", "metadata": map[string]any{"name": "unknown-fields"},
+			"spec": map[string]any{"noSuchField": "x", "mirrors": []any{map[string]any{"sources": []any{"docker.io"}, "targets": []any{map[string]any{"location": "a.corp"}}}}},
+		}}
+		_, err := client.Resource(schema.GroupVersionResource{Group: "quaymaster.dev", Version: "v1alpha1", Resource: "registrymirrors"}).Create(ctx, broken, meta.CreateOptions{DryRun: []string{meta.DryRunAll}, FieldValidation: meta.FieldValidationIgnore})
+		if err == nil {
+			return errors.New("the webhook of documents is not in force")
+		}
+		return nil
+	})
 	for kind, text := range documents() {
 		t.Run(kind, func(t *testing.T) {
 			version, plural, _ := strings.Cut(kind, " ")

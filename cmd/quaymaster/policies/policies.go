@@ -124,7 +124,7 @@ func (f *listFlags) ofCluster(ctx context.Context, t command.Terminal) ([]entry,
 	entries := describe(reader.Entries(), reader.Policies().Policies())
 	texts := reader.Texts()
 	for i, from := range reader.Entries() {
-		if from.State != catalog.Ours {
+		if from.State != catalog.Ours || from.Exception != nil { // exceptions have no condition
 			continue
 		}
 		if err := entries[i].readStatus(ctx, client, from.Key, texts[from.Key]); err != nil {
