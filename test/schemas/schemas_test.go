@@ -192,7 +192,7 @@ func TestStructural(t *testing.T) {
 		},
 	}
 	want := map[string]any{
-		"type": "object", "description": "Spec is all of it.", "required": []any{"rules"}, "x-kubernetes-preserve-unknown-fields": true,
+		"type": "object", "description": "Spec is all of it.", "x-kubernetes-preserve-unknown-fields": true,
 		"properties": map[string]any{
 			"mode": map[string]any{"type": "string", "enum": []any{"Audit", "Enforce"}},
 			"rules": map[string]any{"type": "array", "items": map[string]any{

@@ -1,14 +1,11 @@
 package schemas
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 const keepUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// Structural returns an upstream schema without defaults, with unknown fields kept at each level,
-// and with the first sentence of each description, or none.
+// Structural returns an upstream schema without defaults and without required fields, with unknown
+// fields kept at each level, and with the first sentence of each description, or none.
 func Structural(upstream map[string]any, describe bool) map[string]any {
 	made := make(map[string]any)
 	for key, value := range upstream {
@@ -25,9 +22,11 @@ func Structural(upstream map[string]any, describe bool) map[string]any {
 			if below, ok := value.(map[string]any); ok {
 				made[key] = Structural(below, describe)
 			}
-		case "required":
-			if names := withoutDefaults(value, upstream); len(names) > 0 {
-				made[key] = names
+		case "required", "oneOf", "anyOf", "allOf", "not":
+			// The gateway refuses what is missing or contradicts, and names what was misspelt.
+		case "x-kubernetes-list-type", "x-kubernetes-list-map-keys":
+			if upstream["x-kubernetes-list-type"] != "map" { // the keys of one are required
+				made[key] = value
 			}
 		default:
 			made[key] = value
@@ -37,18 +36,6 @@ func Structural(upstream map[string]any, describe bool) map[string]any {
 		made[keepUnknown] = true
 	}
 	return made
-}
-
-// withoutDefaults are the required fields that have no default upstream, which would supply them.
-func withoutDefaults(required any, schema map[string]any) []any {
-	properties, _ := schema["properties"].(map[string]any)
-	names, _ := required.([]any)
-	return slices.DeleteFunc(slices.Clone(names), func(name any) bool {
-		text, _ := name.(string)
-		property, _ := properties[text].(map[string]any)
-		_, has := property["default"]
-		return has
-	})
 }
 
 func each(properties any, change func(map[string]any) map[string]any) map[string]any {

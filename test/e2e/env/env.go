@@ -137,6 +137,7 @@ func (h *Env) YAML(p Policy) (string, error) {
 		}}}}},
 	}
 	maps.Copy(entry, p.Rule)
+	maps.DeleteFunc(entry, func(_ string, value any) bool { return value == nil }) // nil leaves a field out
 	rule := map[string]any{
 		"name":         "signed",
 		"match":        map[string]any{"any": []any{map[string]any{"resources": resources}}},
