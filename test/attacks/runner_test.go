@@ -64,7 +64,7 @@ func subjects() []subject {
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},
-		{"Policies", slices.Concat(policyAttacks(), callAttacks(), manifestAttacks())},
+		{"Policies", append(policyAttacks(), callAttacks()...)},
 		{"Cache", memoryAttacks()},
 		{"Bounds", boundAttacks()},
 	}
