@@ -89,7 +89,11 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	}
 	current := map[*entry]bool{}
 	for _, image := range gravestLast(r) {
-		if was := i.runAs(at, cut(image.Reference, maxName)); placed && was != nil && isUnchanged(image) {
+		var was *entry
+		if placed && isUnchanged(image) {
+			was = i.runAs(at, cut(image.Reference, maxName))
+		}
+		if was != nil {
 			was.uses[at].sees(pod, now)
 			was.in.MoveToFront(was.at)
 			was.image.LastSeen, current[was] = now.seen, true
