@@ -157,8 +157,8 @@ func (d demonstration) run(ctx context.Context, to *steps) error {
 	if err != nil {
 		return errors.New("the signed image was denied")
 	}
-	pinned, err := d.ask(ctx, "-n", namespace, "get", "pod", "web", "-o", "jsonpath={.spec.containers[0].image}{'\n'}")
-	to.show("kubectl -n "+namespace+" get pod web -o jsonpath={.spec.containers[0].image}", pinned)
+	pinned, err := d.ask(ctx, "-n", namespace, "get", "pod", "web", "-o", "jsonpath={.spec.containers[0].image}")
+	to.show("kubectl -n "+namespace+" get pod web -o jsonpath={.spec.containers[0].image}", pinned+"\n")
 	if err != nil || !strings.Contains(pinned, "@sha256:") {
 		return errors.New("the signed image was not pinned to its digest")
 	}
