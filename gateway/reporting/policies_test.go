@@ -83,7 +83,7 @@ spec:
 	}
 }
 
-// TestDefinitionOfTheCluster leaves out what the API server and kubectl add.
+// TestDefinitionOfTheCluster leaves out the additions of the API server and of kubectl.
 func TestDefinitionOfTheCluster(t *testing.T) {
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{ConfigMaps: engine.NewResources()})
 	if err != nil {

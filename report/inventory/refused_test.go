@@ -129,7 +129,7 @@ func TestRefusedImages(t *testing.T) {
 		t.Errorf("sorted by state: %+v", all)
 	}
 
-	// Once no workload runs it, the refusal is what is known.
+	// Once no workload runs it, only the refusal is known.
 	known.Add(refused(begin.Add(2*time.Second)), record(gate.Deny, unsigned("r.example/web:1")), podOf("staging", "web", 1))
 	c.now = begin.Add(time.Hour)
 	pass(known, "v1", "Pod", c.now)

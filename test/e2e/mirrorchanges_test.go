@@ -47,7 +47,7 @@ func (m *mirrored) tryBrokenMirror(t *testing.T) {
 	} {
 		must(t, os.WriteFile(file, []byte(strings.Replace(crooked, row.old, row.new, 1)), 0o600))
 		said, err := kubectl("apply", "-f", file)
-		// The API server itself refuses what the schema lists no value for.
+		// The API server itself refuses a value that the schema does not list.
 		named := strings.Contains(said, "RegistryMirror crooked") || strings.Contains(said, `RegistryMirror "crooked"`)
 		if err == nil || !named || !strings.Contains(said, row.says) {
 			t.Errorf("%s: kubectl apply prints %q (%v), want %q", row.reason, said, err, row.says)

@@ -180,7 +180,7 @@ func walk(schema map[string]any, path string, see func(string, map[string]any)) 
 	}
 }
 
-// TestStructural: what a schema keeps of its model, and what it does not.
+// TestStructural: the parts of its model that a schema keeps, and those that it does not.
 func TestStructural(t *testing.T) {
 	model := map[string]any{
 		"type": "object", "description": "Spec is all of it. And more.\n\nFurther text.", "required": []any{"mode", "rules"},

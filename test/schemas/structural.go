@@ -23,7 +23,7 @@ func Structural(upstream map[string]any, describe bool) map[string]any {
 				made[key] = Structural(below, describe)
 			}
 		case "required", "oneOf", "anyOf", "allOf", "not":
-			// The gateway refuses what is missing or contradicts, and names what was misspelt.
+			// Missing and contradictory fields are for the gateway, which names a misspelt one.
 		case "x-kubernetes-list-type", "x-kubernetes-list-map-keys":
 			if upstream["x-kubernetes-list-type"] != "map" { // the keys of one are required
 				made[key] = value
