@@ -92,7 +92,7 @@ func TestFlagsThatWeaken(t *testing.T) {
 		"the user's own file": {"HOME": home}, "a trusted root": {"QUAYMASTER_TRUSTED_ROOT": "x"}, "no log": {"QUAYMASTER_INSECURE_IGNORE_SCT": "true"},
 		"another file of flags": {"QUAYMASTER_POLICY": "allow.yaml"}, "no match": {"QUAYMASTER_REQUIRE_MATCH": "false"},
 		"a time in which nothing can be verified": {"QUAYMASTER_TIMEOUT": "1ms"}, "no network": {"QUAYMASTER_OFFLINE": "true"},
-		"another trusted root": {"QUAYMASTER_REFRESH_TRUST": "true"},
+		"another trusted root":          {"QUAYMASTER_REFRESH_TRUST": "true"},
 		"a cluster with other policies": {"QUAYMASTER_KUBECONFIG": "kubeconfig"},
 	} {
 		if code, text := verify(env, unsigned.Name); code != command.ExitUsage || !strings.Contains(text, "can weaken a result") {

@@ -104,7 +104,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 		current[e] = true
 		evaluation := state.Evaluation{Occasion: o, Record: r, Image: image}
 		keeps := o.OnlyAsked() && (e.runs() || e.image.Refused > 0) // a query does not replace a workload's state
-		if !keeps && !(placed && running) {
+		if !keeps && (!placed || !running) {
 			i.change(e, func(s *state.States) { s.Ask(i.packer, evaluation) })
 		}
 		if placed {

@@ -52,7 +52,7 @@ func (q *requirements) groups(parts []part) []*group {
 // their first resource and its form, which no other webhook of their class has, and not by their
 // namespaces, which change with each policy.
 func (q *requirements) nameOf(g *group, taken map[string]bool) string {
-	name := g.Class.Name(q.phase == shadowPhase, naming.Usual{Objects: defaultSeconds, Records: recordSeconds, Shadow: shadowSeconds})
+	name := g.Name(q.phase == shadowPhase, naming.Usual{Objects: defaultSeconds, Records: recordSeconds, Shadow: shadowSeconds})
 	switch {
 	case !g.Except:
 		return naming.Apart(name+"-own", fmt.Sprintf("%s %+v", g.parts[0].name, g.parts[0].form), taken)

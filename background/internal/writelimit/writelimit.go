@@ -11,7 +11,8 @@ import (
 const (
 	// MaxWrites bounds the writes of one object in Window.
 	MaxWrites = 10
-	Window    = time.Minute
+	// Window is the time in which writes are counted.
+	Window = time.Minute
 	// maxCounted bounds the objects with counted writes.
 	maxCounted = 10_000
 )

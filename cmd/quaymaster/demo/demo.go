@@ -221,7 +221,8 @@ func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers, hot
 	override := fmt.Sprintf("apiVersion: quaymaster.dev/v1alpha1\nkind: ImageOverride\nmetadata: {name: hotfix}\nspec:\n  effect: Allow\n"+
 		"  reason: the signing service is down\n  expires: %q\n  match: {digests: [%q]}\n", time.Now().Add(time.Hour).UTC().Format(time.RFC3339), hotfix)
 	for name, content := range map[string][]byte{
-		"policies/override.yaml": []byte(override), "keys.yaml": []byte(keys), "trusted_root.json": sigstore.TrustedRoot(), "web-team.pub": people.webTeam.PublicPEM(),
+		"policies/override.yaml": []byte(override), "keys.yaml": []byte(keys),
+		"trusted_root.json": sigstore.TrustedRoot(), "web-team.pub": people.webTeam.PublicPEM(),
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			return err

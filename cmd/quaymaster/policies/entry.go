@@ -85,8 +85,11 @@ func (e *entry) readStatus(ctx context.Context, client *cluster.Client, key stri
 	}
 	_, resource, found := strings.Cut(key, "/")
 	resource, _, _ = strings.Cut(resource, ".")
-	if !found || json.Unmarshal(document, &head) != nil {
+	if !found || len(document) == 0 {
 		return nil // a document of a file, which has no condition
+	}
+	if err := json.Unmarshal(document, &head); err != nil {
+		return fmt.Errorf("read the status of %s: %w", e.ID, err)
 	}
 	version, err := schema.ParseGroupVersion(head.APIVersion)
 	if err != nil {

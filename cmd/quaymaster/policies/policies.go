@@ -106,7 +106,9 @@ func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []stri
 func (f *listFlags) ofCluster(ctx context.Context, t command.Terminal) ([]entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.setup.Timeout)
 	defer cancel()
-	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context, Version: t.Version()})
+	client, err := cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context, Version: t.Version(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--context: %w", err)
 	}

@@ -114,7 +114,8 @@ func (r *reader) tree(ctx context.Context) *Tree {
 	}
 	for _, e := range found.Unsigned {
 		tree.Claims = append(tree.Claims, Claim{
-			Type: typeOf(e), PredicateType: e.PredicateType, Repository: e.Origin.Repository.String(), Manifest: digestText(e.Origin.Manifest), Unreadable: "it is not signed",
+			Type: typeOf(e), PredicateType: e.PredicateType, Repository: e.Origin.Repository.String(),
+			Manifest: digestText(e.Origin.Manifest), Unreadable: "it is not signed",
 		})
 	}
 	for _, gap := range found.Gaps {

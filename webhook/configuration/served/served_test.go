@@ -28,10 +28,10 @@ func TestResources(t *testing.T) {
 		}},
 		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "odd", Kind: "Odd", Verbs: write}}},
 	}
-	deployments := configuration.Resource{"apps", "v1", "deployments", "Deployment", true, nil}
-	pods := configuration.Resource{"", "v1", "pods", "Pod", true, []string{"ephemeralcontainers", "status"}}
-	tasks := configuration.Resource{"tekton.dev", "v1", "tasks", "Task", true, nil}
-	machines, queues, tickets := configuration.Resource{"", "v1", "machines", "Machine", false, []string{"console"}}, configuration.Resource{"", "v1", "queues", "Queue", false, nil}, configuration.Resource{"", "v1", "tickets", "Ticket", false, nil}
+	deployments := configuration.Resource{Group: "apps", Version: "v1", Name: "deployments", Kind: "Deployment", Namespaced: true}
+	pods := configuration.Resource{Group: "", Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true, Subresources: []string{"ephemeralcontainers", "status"}}
+	tasks := configuration.Resource{Group: "tekton.dev", Version: "v1", Name: "tasks", Kind: "Task", Namespaced: true}
+	machines, queues, tickets := configuration.Resource{Group: "", Version: "v1", Name: "machines", Kind: "Machine", Namespaced: false, Subresources: []string{"console"}}, configuration.Resource{Group: "", Version: "v1", Name: "queues", Kind: "Queue", Namespaced: false}, configuration.Resource{Group: "", Version: "v1", Name: "tickets", Kind: "Ticket", Namespaced: false}
 	tests := []struct {
 		reason string
 		failed []schema.GroupVersion

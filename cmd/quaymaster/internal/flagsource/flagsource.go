@@ -128,22 +128,22 @@ func apply(cmd *cobra.Command, f *pflag.Flag, path string, env func(string) stri
 }
 
 // apply sets one flag from the file, if that has it.
-func (from *file) apply(cmd *cobra.Command, f *pflag.Flag, path string) (found bool, err error) {
-	value, found := from.Commands[path][f.Name]
+func (f *file) apply(cmd *cobra.Command, flag *pflag.Flag, path string) (found bool, err error) {
+	value, found := f.Commands[path][flag.Name]
 	if !found {
-		value, found = from.Flags[f.Name]
+		value, found = f.Flags[flag.Name]
 	}
 	if !found {
 		return false, nil
 	}
 	values, err := texts(value)
 	if err != nil {
-		return true, fmt.Errorf("%s: %s: %w", from.path, f.Name, err)
+		return true, fmt.Errorf("%s: %s: %w", f.path, flag.Name, err)
 	}
-	if reason := refusal(f, values); reason != "" && !from.trusted {
-		return true, fmt.Errorf("%s: %s", from.path, reason)
+	if reason := refusal(flag, values); reason != "" && !f.trusted {
+		return true, fmt.Errorf("%s: %s", f.path, reason)
 	}
-	return true, set(cmd, f, from.path, values)
+	return true, set(cmd, flag, f.path, values)
 }
 
 // set sets a flag; one that is no list takes one value.

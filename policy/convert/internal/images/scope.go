@@ -41,7 +41,8 @@ func Unmatched(scope string) string {
 	domain, wild := strings.CutPrefix(scope, "*.")
 	host, _, _ := strings.Cut(scope, "/")
 	if wild {
-		if i := slices.IndexFunc(image.HubNames()[1:], func(name string) bool { return strings.HasSuffix(name, "."+domain) }); i >= 0 && strings.Contains(domain, "docker") {
+		ends := slices.ContainsFunc(image.HubNames()[1:], func(name string) bool { return strings.HasSuffix(name, "."+domain) })
+		if ends && strings.Contains(domain, "docker") {
 			return "Docker Hub is docker.io, by each of its names: write docker.io"
 		}
 		return ""
