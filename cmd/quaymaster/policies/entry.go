@@ -133,10 +133,10 @@ func (e *entry) readCondition(document []byte) {
 			ConditionStatus struct{ Conditions []condition }
 		}
 	}
+	e.Ready = "Unknown"
 	if json.Unmarshal(document, &read) != nil {
 		return
 	}
-	e.Ready = "Unknown"
 	for _, c := range slices.Concat(read.Status.Conditions, read.Status.ConditionStatus.Conditions) {
 		if c.Type == "Ready" && c.ObservedGeneration == read.Metadata.Generation && slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
 			e.Ready, e.Reason = c.Status, c.Reason

@@ -61,7 +61,7 @@ func Register(root *cobra.Command) {
 }
 
 // Apply sets the flags of a command that the command line leaves out. The file of --config has
-// precedence over variables, and these over the user's own file: what is explicit decides.
+// precedence over variables, and these over the user's own file: the most explicit source decides.
 // A command with a --config of its own has its settings from there alone.
 func Apply(cmd *cobra.Command, env func(string) string) error {
 	if cmd.InheritedFlags().Lookup(ConfigFlag) == nil {

@@ -16,11 +16,12 @@ import (
 // trusted kinds, next to policies or in --resource, decide.
 func CheckKinds(objects []workload.Object, trusted []constraint.Resource, placed bool) error {
 	var errs []error
+	defined := engine.Definitions(objects)
 	for _, o := range objects {
 		if o.IsDocument() || isDefined(trusted, o) {
 			continue
 		}
-		for _, k := range engine.Definitions(objects) {
+		for _, k := range defined {
 			switch {
 			case o.Group() != k.Group:
 			case o.Kind() == k.Kind && k.Cluster && (placed || o.Namespace() != ""):
