@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -147,5 +149,36 @@ func TestTreeForgesNoLine(t *testing.T) {
 		return strings.HasPrefix(strings.TrimLeft(line, "│├└─ -"), "verifies for")
 	}) {
 		t.Errorf("a line is forged:\n%s", out)
+	}
+}
+
+// TestTreeSearchesAsPolicies: a signature verifies for an attestor only in a repository that the policy
+// searches.
+func TestTreeSearchesAsPolicies(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	image := forest(t, h)
+	text, err := os.ReadFile(h.path("tree.yaml"))
+	ok(t, err)
+	for repository, verifies := range map[string]bool{"shop/web": true, "signatures/elsewhere": false} {
+		policy := h.file(t, strings.ReplaceAll(repository, "/", "-")+".yaml",
+			strings.ReplaceAll(string(text), `- imageReferences: `, "- repository: "+h.Registry.Host()+"/"+repository+"\n          imageReferences: "))
+		_, out, errs := quaymaster(t, "tree", "--policy", policy, image.Name)
+		if got := strings.Contains(out, "verifies for: policy ClusterPolicy/signed"); got != verifies {
+			t.Errorf("%s: verifies %t, want %t:\n%s%s", repository, got, verifies, out, errs)
+		}
+	}
+}
+
+// TestTreeOfManyTypes: no attestation is left out silently, however many types there are.
+func TestTreeOfManyTypes(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	image := h.Build("shop/many", "v1", "1")
+	const most = 40
+	for i := range most {
+		ok(t, h.AttestBundle(image, verifytest.Claim{Signer: h.stranger, NoLog: true}, fmt.Sprintf("https://example.com/type/%d", i), map[string]any{"n": i}))
+	}
+	code, out, errs := quaymaster(t, "tree", image.Name)
+	if shown := strings.Count(out, "https://example.com/type/"); code != 0 || shown != most {
+		t.Errorf("status %d, %d of %d attestations:\n%s%s", code, shown, most, out, errs)
 	}
 }
