@@ -28,9 +28,24 @@ type Options[K comparable, V any] struct {
 // Cache is a bounded cache with a separate lifetime for each entry. It is safe for concurrent
 // use. Make one with New.
 type Cache[K comparable, V any] struct {
-	entries *otter.Cache[K, entry[V]]
+	entries entries[K, V]
 	maxTTL  time.Duration
 	now     func() time.Time
+}
+
+// entries is a cache of otter. It is an interface for the compiler: a field of otter's type makes
+// each package that imports a Cache, also indirectly, compile some two hundred functions of otter
+// for each pair of key and value.
+type entries[K comparable, V any] interface {
+	GetIfPresent(key K) (entry[V], bool)
+	Set(key K, value entry[V]) (entry[V], bool)
+	All() iter.Seq2[K, entry[V]]
+	Invalidate(key K) (entry[V], bool)
+	InvalidateAll()
+	EstimatedSize() int
+	WeightedSize() uint64
+	CleanUp()
+	StopAllGoroutines() bool
 }
 
 // entry has its own end, in addition to otter's. otter uses monotonic time, which stops while a
@@ -53,7 +68,7 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	entries, err := otter.New(&otter.Options[K, entry[V]]{
+	held, err := otter.New(&otter.Options[K, entry[V]]{
 		MaximumWeight: o.MaxCost,
 		Weigher: func(key K, e entry[V]) uint32 {
 			if o.Cost == nil {
@@ -69,7 +84,7 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	if err != nil {
 		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	return &Cache[K, V]{entries: entries, maxTTL: o.MaxTTL, now: o.Now}, nil
+	return &Cache[K, V]{entries: held, maxTTL: o.MaxTTL, now: o.Now}, nil
 }
 
 // Get returns the value under key, unless it has expired or was evicted. Reading never extends
