@@ -190,3 +190,51 @@ func TestForgedLines(t *testing.T) {
 		}
 	}
 }
+
+// TestRenamedKinds: a definition next to the objects adds a name under which rules match them, and
+// removes none: its author does not choose which rules match.
+func TestRenamedKinds(t *testing.T) {
+	const (
+		policy = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec:\n  validationActions: [Deny]\n" +
+			"  matchConstraints: {resourceRules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [RESOURCE]}]}\n" +
+			"  validations: [{expression: 'false', message: refused}]\n"
+		definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: RESOURCE.example.com}\n" +
+			"spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: RESOURCE}}\n"
+		widget = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n"
+	)
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	ok(t, os.WriteFile(in("objects.yaml"), []byte(widget), 0o600))
+	for _, c := range []struct {
+		reason, rule, defined string
+		trusted               bool // the definition is given with --resource, or next to the policy
+		status                int
+	}{
+		{"the usual name", "widgets", "widgets", false, command.ExitDenied},
+		{"a rule for the usual name, and another in the definition", "widgets", "gadgetry", false, command.ExitDenied},
+		{"a rule for the name in the definition", "gadgetry", "gadgetry", false, command.ExitDenied},
+		{"a rule for a third name", "things", "gadgetry", false, 0},
+		{"a rule for the usual name, and another in the cluster", "widgets", "gadgetry", true, 0},
+		{"a rule for the name in the cluster", "gadgetry", "gadgetry", true, command.ExitDenied},
+	} {
+		for name, text := range map[string]string{"policy.yaml": strings.ReplaceAll(policy, "RESOURCE", c.rule), "definition.yaml": strings.ReplaceAll(definition, "RESOURCE", c.defined)} {
+			ok(t, os.WriteFile(in(name), []byte(text), 0o600))
+		}
+		commands := [][]string{
+			{"verify", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")},
+			{"scan", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")},
+			{"apply", in("policy.yaml"), "-r", in("objects.yaml"), "-r", in("definition.yaml")},
+		}
+		if c.trusted {
+			commands = [][]string{
+				{"verify", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")},
+				{"scan", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")},
+			}
+		}
+		for _, args := range commands {
+			if status, out, errs := piped(t, "", nil, args...); status != c.status {
+				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, args[0], status, c.status, out, errs)
+			}
+		}
+	}
+}

@@ -242,7 +242,7 @@ func TestExplainAndVersion(t *testing.T) {
 func TestDemo(t *testing.T) {
 	code, out, errs := quaymaster(t, "demo")
 	if code != 0 || !strings.Contains(out, "5 allowed, 4 denied, 1 could not be verified") || !strings.Contains(out, "To try the commands above, use: quaymaster demo --keep") ||
-		!strings.Contains(out, "redirected to") || !strings.Contains(out, "not redirected (RegistryMirror/demo[0])") {
+		!strings.Contains(out, "redirected to") || !strings.Contains(out, "not redirected (RegistryMirror/demo[0])") || !strings.Contains(out, "5 admitted, 5 refused") {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 }

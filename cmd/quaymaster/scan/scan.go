@@ -37,6 +37,7 @@ import (
 // scanFlags select the objects and the policies.
 type scanFlags struct {
 	files, excluded []string
+	objects         []workload.Object // of the files
 	namespace       string
 	outputs         output.Flags
 	all             bool
@@ -219,6 +220,9 @@ func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*setup.
 		if f.setup.Cluster != (setup.ClusterFlags{}) {
 			return nil, errors.New("--kubeconfig, --context and --gateway-config are about a cluster, and -f is in place of one")
 		}
+		if err := f.readFiles(t); err != nil {
+			return nil, err
+		}
 		return f.setup.Read(ctx, t, &f.authorities, time.Now)
 	}
 	if f.setup.Cluster.Context == "" {
@@ -312,25 +316,33 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 		}
 		return listing.New(client)
 	}
+	if err := addNamespaces(from.Known, f.objects); err != nil {
+		return nil, err
+	}
 	definitions, err := f.setup.Definitions()
 	if err != nil {
 		return nil, err
 	}
+	return scan.NewFiles(f.objects, slices.Concat(definitions, constraint.Known())), nil
+}
+
+// readFiles reads the objects of -f, and the kinds that definitions among them define.
+func (f *scanFlags) readFiles(t command.Terminal) error {
+	definitions, err := f.setup.Definitions()
+	if err != nil {
+		return err
+	}
 	input := manifest.Flags{Files: f.files, Namespace: f.namespace, Definitions: definitions}
 	requests, err := input.Requests(t, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	objects := make([]workload.Object, len(requests))
+	f.setup.Evaluated = input.Evaluated
 	for i := range requests {
-		objects[i] = requests[i].Object
+		f.objects = append(f.objects, requests[i].Object)
 	}
-	kinds := slices.Concat(engine.Definitions(objects), definitions, constraint.Known())
-	objects = evaluation.InNamespace(objects, f.namespace, kinds)
-	if err := addNamespaces(from.Known, objects); err != nil {
-		return nil, err
-	}
-	return scan.NewFiles(objects, kinds), nil
+	f.objects = evaluation.InNamespace(f.objects, f.namespace, slices.Concat(input.Evaluated, definitions, constraint.Known()))
+	return nil
 }
 
 // addNamespaces adds the namespaces among evaluated objects to the known ones, which they do not replace.

@@ -146,6 +146,7 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if err != nil {
 		return nil, err
 	}
+	q.setup.Evaluated = q.input.Evaluated
 	ctx := cmd.Context()
 	wired, err := q.setup.NewEngine(ctx, t, &q.authorities, requests)
 	if err != nil {

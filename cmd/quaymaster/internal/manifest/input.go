@@ -24,6 +24,8 @@ type Flags struct {
 	Namespace string
 	// Definitions are kinds of custom resources, beside those that the files define.
 	Definitions []constraint.Resource
+	// Evaluated are the kinds that the files define; Requests sets them.
+	Evaluated []constraint.Resource
 }
 
 // Register adds the flags to a command.
@@ -69,6 +71,7 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 	if err := f.checkKinds(requests); err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}
+	f.Evaluated = kinds[:len(kinds)-len(f.Definitions)]
 	for i := range requests {
 		f.place(&requests[i], kinds)
 	}
@@ -88,15 +91,17 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 	return requests, nil
 }
 
-// place gives an object a namespace, and the resource of its kind where a definition names it.
+// place gives an object a namespace, and the resource of its kind where one of f.Definitions names
+// it: the name in a definition next to the object is its author's.
 func (f *Flags) place(request *gate.Request, kinds []constraint.Resource) {
 	o, s := request.Object, &request.Subject
-	i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() })
+	defines := func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }
+	i := slices.IndexFunc(kinds, defines)
 	if o.Namespace() == "" && s.Namespace == "" && (i < 0 || !kinds[i].Cluster) {
 		s.Namespace = f.Namespace
 	}
-	if i >= 0 {
-		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": kinds[i].Name}})
+	if i := slices.IndexFunc(f.Definitions, defines); i >= 0 {
+		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}})
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/registry"
@@ -46,8 +47,16 @@ type Flags struct {
 
 	Bundle  bundleFlags
 	Cluster ClusterFlags
-	// effective is the policies' time; userInfo is the file of the requesting user.
-	effective, userInfo string
+	assumed assumptions
+	// Evaluated are the kinds that definitions among the evaluated objects define. The command sets
+	// them, since these definitions are less trusted than those of Definitions.
+	Evaluated []constraint.Resource
+}
+
+// assumptions are what policies read of a request, and is not in files of objects.
+type assumptions struct {
+	effective string // the policies' time
+	userInfo  string // the file of the requesting user
 }
 
 // Register adds all flags to a command.
@@ -58,8 +67,8 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.BoolVar(&f.Offline, "offline", false, "open no connection; needs --oci-layout")
 	f.Bundle.Register(cmd)
 	f.Cluster.Register(cmd)
-	flags.StringVar(&f.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
-	flags.StringVar(&f.userInfo, "userinfo", "", "`file` with the requesting user; without it, rules match every user")
+	flags.StringVar(&f.assumed.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
+	flags.StringVar(&f.assumed.userInfo, "userinfo", "", "`file` with the requesting user; without it, rules match every user")
 }
 
 // RegisterOnline registers the flags about registries.
@@ -195,10 +204,10 @@ func (f *Flags) check() error {
 
 // user reads the requesting user; nil for none.
 func (f *Flags) user() (*policy.User, error) {
-	if f.userInfo == "" {
+	if f.assumed.userInfo == "" {
 		return nil, nil
 	}
-	user, err := fixtures.LoadUser(f.userInfo, nil)
+	user, err := fixtures.LoadUser(f.assumed.userInfo, nil)
 	if err != nil {
 		return nil, fmt.Errorf("--userinfo: %w", err)
 	}
