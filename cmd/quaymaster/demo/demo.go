@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,8 @@ Sigstore that exist for this run only, tampers with some of them, applies the
 policies of examples/demo and prints the verdicts with their reasons. Then it
 starts a mirror, and shows which image would be pulled from it. Last it starts the
 gateway with the same policies, and sends requests as an API server does. On a
-terminal the dashboard remains until you interrupt the demo (Ctrl-C).
+terminal the dashboard, with all of these images, remains until you interrupt the
+demo (Ctrl-C).
 
 Exit status: 0 if each verdict is as expected, 2 if one is not, or a server could
 not be started.`,
@@ -92,7 +94,7 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := writeDemo(folder, sigstore, people, scenes[hotfixScene].image.Manifest.Digest); err != nil {
+	if err := writeDemo(folder, sigstore, people, imageOf(scenes, "hotfix").Manifest.Digest); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	fmt.Fprintf(t.Out, "A registry on %s with images, and policies from examples/demo:\n\n", registry.Host())
@@ -110,10 +112,15 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	if err := asExpected(scenes, outcomes); err != nil {
 		return err
 	}
-	if err := demoMirror(ctx, t, folder, registry.Host()); err != nil {
+	mirror, err := startMirror(folder, registry.Host())
+	if err != nil {
 		return fmt.Errorf("demo: mirror: %w", err)
 	}
-	return demoGateway(ctx, t, folder, registry.Host(), func(dashboard string) error {
+	defer mirror.Close()
+	if err := demoMirror(ctx, t, folder, registry.Host(), mirror.Host()); err != nil {
+		return fmt.Errorf("demo: mirror: %w", err)
+	}
+	return demoGateway(ctx, t, folder, registry.Host(), scenes, func(dashboard string) error {
 		fmt.Fprintf(t.Out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
 		if keep || command.IsTerminal(t.Out) {
 			return serveUntilEnd(ctx, t.Out, folder, dashboard, scenes)
@@ -140,8 +147,11 @@ func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
 	return s, err
 }
 
-// hotfixScene is the scene with the override.
-const hotfixScene = 8
+// imageOf returns the image of the scenes with the name shop/NAME.
+func imageOf(scenes []scene, name string) gatetest.Image {
+	i := slices.IndexFunc(scenes, func(s scene) bool { return strings.Contains(s.image.Name, "/shop/"+name+":") })
+	return scenes[i].image
+}
 
 // stage builds and signs the images, the good ones first.
 func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
@@ -300,7 +310,7 @@ terminal:
   quaymaster serve --config %[1]s/gateway.yaml
 
 Dashboard: %[5]s
-`, folder, scenes[0].image.Name, demoFlags(folder), scenes[6].image.Name, dashboard)
+`, folder, imageOf(scenes, "web").Name, demoFlags(folder), imageOf(scenes, "search").Name, dashboard)
 	<-ctx.Done()
 	return nil
 }

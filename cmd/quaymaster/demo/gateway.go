@@ -40,9 +40,9 @@ func demoCalls() []call {
 	}
 }
 
-// demoGateway starts the gateway with the demo's policies, sends it the requests, and prints the
-// responses. It ends with afterwards, which gets the address of the dashboard.
-func demoGateway(ctx context.Context, t command.Terminal, folder, registry string, afterwards func(dashboard string) error) error {
+// demoGateway starts the gateway with the demo's policies and mirror, sends it the requests, and
+// prints the responses. It ends with afterwards, which gets the address of the dashboard.
+func demoGateway(ctx context.Context, t command.Terminal, folder, registry string, scenes []scene, afterwards func(dashboard string) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	log, err := os.Create(filepath.Join(folder, "gateway.log"))
@@ -77,6 +77,9 @@ func demoGateway(ctx context.Context, t command.Terminal, folder, registry strin
 			return fmt.Errorf("gateway: %s: %w", c.review, err)
 		}
 	}
+	if err := createPods(ctx, t.Out, client, address, scenes); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
 	var shown string
 	select {
 	case shown = <-dashboard:
@@ -99,6 +102,7 @@ listen: {address: "127.0.0.1:0", plain: "127.0.0.1:0", drainDelay: 1ms}
 certificate: {folder: %[1]s/certificate}
 policies: {folders: [%[1]s/policies, %[1]s/keys.yaml]}
 trust: {trustedRoot: %[1]s/trusted_root.json}
+mirrors: {files: [%[1]s/mirrors.yaml]}
 dashboard: {address: "127.0.0.1:0"}
 `, folder)
 	file := filepath.Join(folder, "gateway.yaml")
@@ -127,24 +131,33 @@ func (c call) send(ctx context.Context, out io.Writer, client *http.Client, addr
 		return err
 	}
 	body := bytes.ReplaceAll(text, []byte("REGISTRY"), []byte(registry))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+c.path+"?timeout=10s", bytes.NewReader(body))
+	review, err := post(ctx, client, address, c.path, body)
 	if err != nil {
 		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
-	var review answeredReview
-	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil {
-		return fmt.Errorf("HTTP %d: %w", answer.StatusCode, err)
 	}
 	if review.Response.Allowed != c.allowed {
 		return fmt.Errorf("allowed: %t, and %t was expected: %s", review.Response.Allowed, c.allowed, review.Response.Status.Message)
 	}
 	return review.tell(out, c)
+}
+
+// post sends one AdmissionReview and returns the response.
+func post(ctx context.Context, client *http.Client, address, endpoint string, body []byte) (answeredReview, error) {
+	var review answeredReview
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+endpoint+"?timeout=10s", bytes.NewReader(body))
+	if err != nil {
+		return review, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(request)
+	if err != nil {
+		return review, err
+	}
+	defer func() { _ = answer.Body.Close() }() // it was only read
+	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil {
+		return review, fmt.Errorf("HTTP %d: %w", answer.StatusCode, err)
+	}
+	return review, nil
 }
 
 // answeredReview is the part of a response that the demo reads.
@@ -164,15 +177,13 @@ func (r answeredReview) tell(out io.Writer, c call) error {
 		word = "denied"
 	}
 	fmt.Fprintf(out, "\n  %-9s %-42s POST %s\n", word, c.story, c.path)
-	if len(r.Response.Patch) > 0 {
-		var operations []workload.Operation
-		if err := json.Unmarshal(r.Response.Patch, &operations); err != nil {
-			return fmt.Errorf("the patch: %w", err)
-		}
-		for _, op := range operations {
-			if op.Op == "replace" {
-				fmt.Fprintf(out, "            %s\n              becomes %s\n", op.Path, op.Value)
-			}
+	operations, err := r.operations()
+	if err != nil {
+		return err
+	}
+	for _, op := range operations {
+		if op.Op == "replace" {
+			fmt.Fprintf(out, "            %s\n              becomes %s\n", op.Path, op.Value)
 		}
 	}
 	for line := range strings.Lines(r.Response.Status.Message) {
@@ -182,4 +193,15 @@ func (r answeredReview) tell(out io.Writer, c call) error {
 		fmt.Fprintln(out)
 	}
 	return nil
+}
+
+// operations are those of the patch.
+func (r answeredReview) operations() (operations []workload.Operation, err error) {
+	if len(r.Response.Patch) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Response.Patch, &operations); err != nil {
+		return nil, fmt.Errorf("the patch: %w", err)
+	}
+	return operations, nil
 }
