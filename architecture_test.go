@@ -2,6 +2,7 @@ package quaymaster_test
 
 import (
 	"cmp"
+	"encoding/xml"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -39,6 +40,40 @@ func TestArchitecture(t *testing.T) {
 		}
 	} else if wanted != string(text) {
 		t.Errorf("%s differs from the layers or the package comments: run go test -run TestArchitecture . -update", page)
+	}
+}
+
+// TestDrawing compares docs/architecture.svg with the packages: each text of the class "package" is
+// a list of folders, a type of the last one in parentheses.
+func TestDrawing(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drawing struct {
+		Texts []struct {
+			Class string `xml:"class,attr"`
+			Text  string `xml:",chardata"`
+		} `xml:"text"`
+	}
+	if err := xml.Unmarshal(text, &drawing); err != nil {
+		t.Fatal(err)
+	}
+	drawn := 0
+	for _, one := range drawing.Texts {
+		if one.Class != "package" {
+			continue
+		}
+		names, _, _ := strings.Cut(one.Text, " (")
+		for _, name := range strings.Split(names, ", ") {
+			drawn++
+			if _, err := os.Stat(name); err != nil {
+				t.Errorf("docs/architecture.svg: %q: %v", one.Text, err)
+			}
+		}
+	}
+	if drawn < 15 {
+		t.Errorf("docs/architecture.svg names %d packages, want 15 at least", drawn)
 	}
 }
 
