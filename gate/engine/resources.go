@@ -99,11 +99,6 @@ func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
 	return kinds
 }
 
-// Define adds the kinds of definitions that are among the evaluated objects. A rule that names such
-// a kind's resource matches it; one whose resource has the kind's usual name still does, since who
-// wrote the objects does not choose which rules match them.
-func (r *Resources) Define(kinds ...constraint.Resource) { r.kinds = append(r.kinds, kinds...) }
-
 // Named implements constraint.Resources by the custom resource definitions.
 func (r *Resources) Named(group, name string) []constraint.Resource {
 	return slices.DeleteFunc(slices.Clone(r.kinds), func(kind constraint.Resource) bool {

@@ -59,6 +59,12 @@ type scene struct {
 	want  gate.Result
 }
 
+// stand has the parts of the demo that the gateway uses.
+type stand struct {
+	folder, registry string
+	scenes           []scene
+}
+
 // signers are the demo's signers.
 type signers struct {
 	webTeam, securityTeam, stranger, workflow *verifytest.Signer
@@ -120,7 +126,7 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	if err := demoMirror(ctx, t, folder, registry.Host(), mirror.Host()); err != nil {
 		return fmt.Errorf("demo: mirror: %w", err)
 	}
-	return demoGateway(ctx, t, folder, registry.Host(), scenes, func(dashboard string) error {
+	return demoGateway(ctx, t, stand{folder, registry.Host(), scenes}, func(dashboard string) error {
 		fmt.Fprintf(t.Out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
 		if keep || command.IsTerminal(t.Out) {
 			return serveUntilEnd(ctx, t.Out, folder, dashboard, scenes)

@@ -42,15 +42,15 @@ func demoCalls() []call {
 
 // demoGateway starts the gateway with the demo's policies and mirror, sends it the requests, and
 // prints the responses. It ends with afterwards, which gets the address of the dashboard.
-func demoGateway(ctx context.Context, t command.Terminal, folder, registry string, scenes []scene, afterwards func(dashboard string) error) error {
+func demoGateway(ctx context.Context, t command.Terminal, on stand, afterwards func(dashboard string) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	log, err := os.Create(filepath.Join(folder, "gateway.log"))
+	log, err := os.Create(filepath.Join(on.folder, "gateway.log"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the log is for users that keep the demo
-	settings, err := writeGateway(folder)
+	settings, err := writeGateway(on.folder)
 	if err != nil {
 		return err
 	}
@@ -67,17 +67,17 @@ func demoGateway(ctx context.Context, t command.Terminal, folder, registry strin
 	case err := <-ended:
 		return fmt.Errorf("gateway: %w", err)
 	}
-	client, err := demoClient(folder)
+	client, err := demoClient(on.folder)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(t.Out, "\nThe gateway on https://%s receives requests like those of an API server:\n", address)
 	for _, c := range demoCalls() {
-		if err := c.send(ctx, t.Out, client, address, registry); err != nil {
+		if err := c.send(ctx, t.Out, client, address, on.registry); err != nil {
 			return fmt.Errorf("gateway: %s: %w", c.review, err)
 		}
 	}
-	if err := createPods(ctx, t.Out, client, address, scenes); err != nil {
+	if err := createPods(ctx, t.Out, client, address, on.scenes); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	var shown string

@@ -341,7 +341,7 @@ func (f *scanFlags) readFiles(t command.Terminal) error {
 	for i := range requests {
 		f.objects = append(f.objects, requests[i].Object)
 	}
-	f.objects = evaluation.InNamespace(f.objects, f.namespace, slices.Concat(input.Evaluated, definitions, constraint.Known()))
+	f.objects = evaluation.InNamespace(f.objects, f.namespace, slices.Concat(engine.Definitions(f.objects), definitions, constraint.Known()))
 	return nil
 }
 

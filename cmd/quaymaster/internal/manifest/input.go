@@ -24,8 +24,8 @@ type Flags struct {
 	Namespace string
 	// Definitions are kinds of custom resources, beside those that the files define.
 	Definitions []constraint.Resource
-	// Evaluated are the kinds that the files define; Requests sets them.
-	Evaluated []constraint.Resource
+	// Evaluated are the custom resource definitions in the files; Requests sets them.
+	Evaluated []workload.Object
 }
 
 // Register adds the flags to a command.
@@ -65,13 +65,15 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		}
 		for _, object := range objects {
 			requests = append(requests, gate.Request{Object: object})
+			if _, defines := engine.Defined(object); defines {
+				f.Evaluated = append(f.Evaluated, object)
+			}
 		}
 		kinds = append(engine.Definitions(objects), kinds...)
 	}
 	if err := f.checkKinds(requests); err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}
-	f.Evaluated = kinds[:len(kinds)-len(f.Definitions)]
 	for i := range requests {
 		f.place(&requests[i], kinds)
 	}

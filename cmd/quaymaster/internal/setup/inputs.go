@@ -153,7 +153,11 @@ func (r reading) readFiles() (material, error) {
 // compile compiles documents into policies.
 func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	from := &Inputs{Known: read.known, Mirrors: read.mirrors}
-	read.known.Define(r.Evaluated...)
+	for _, definition := range r.Evaluated {
+		if err := read.known.Add(definition); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	from.Store, err = r.trustStore(ctx, read.root, read.known, nil)
 	if err != nil {

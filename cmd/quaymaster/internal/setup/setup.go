@@ -23,13 +23,13 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Flags name the gate's inputs: policies, trust, mirrors and registries.
@@ -48,9 +48,10 @@ type Flags struct {
 	Bundle  bundleFlags
 	Cluster ClusterFlags
 	assumed assumptions
-	// Evaluated are the kinds that definitions among the evaluated objects define. The command sets
-	// them, since these definitions are less trusted than those of Definitions.
-	Evaluated []constraint.Resource
+	// Evaluated are the custom resource definitions among the evaluated objects, which the command
+	// sets. A rule that names such a kind's resource matches it; one that names its usual resource
+	// still does, since the author of the objects does not choose which rules match them.
+	Evaluated []workload.Object
 }
 
 // assumptions are what policies read of a request, and is not in files of objects.
