@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/policystate"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -87,57 +87,29 @@ cannot be read, 2 for wrong use.`,
 	return cmd
 }
 
-func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []string) ([]entry, error) {
+func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []string) ([]policystate.Entry, error) {
 	if len(names) > 0 {
 		read, err := f.setup.CompileEach(t, names)
 		if err != nil {
 			return nil, err
 		}
-		return describe(read, nil), nil
+		return policystate.Describe(read, nil), nil
 	}
-	entries, err := f.ofCluster(cmd.Context(), t)
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.setup.Timeout)
+	defer cancel()
+	entries, notes, err := policystate.OfCluster(ctx, t, &f.setup)
 	if err != nil {
 		fmt.Fprintf(t.Err, "quaymaster: %v\n", err)
 		return nil, command.Status(command.ExitError)
 	}
-	return entries, nil
-}
-
-func (f *listFlags) ofCluster(ctx context.Context, t command.Terminal) ([]entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.setup.Timeout)
-	defer cancel()
-	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context, Version: t.Version(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("--context: %w", err)
-	}
-	reader, notes, err := f.setup.OpenCluster(ctx, t, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer reader.Close()
-	if settings := reader.Configuration(); settings.Shadow() {
-		notes = append(notes, "the gateway is in shadow mode: policies deny only in namespaces with the label quaymaster.dev/mode: enforce")
-	}
 	for _, note := range notes {
 		t.Warn(note)
-	}
-	entries := describe(reader.Entries(), reader.Policies().Policies())
-	texts := reader.Texts()
-	for i, from := range reader.Entries() {
-		if from.State != catalog.Ours || from.Exception != nil { // exceptions have no condition
-			continue
-		}
-		if err := entries[i].readStatus(ctx, client, from.Key, texts[from.Key]); err != nil {
-			return nil, err
-		}
 	}
 	return entries, nil
 }
 
 // write prints the entries, and returns the exit status.
-func write(t command.Terminal, entries []entry, format string) error {
+func write(t command.Terminal, entries []policystate.Entry, format string) error {
 	if format == output.JSON {
 		text, err := json.MarshalIndent(list{APIVersion: "quaymaster.dev/v1alpha1", Kind: "PolicyList", Items: entries}, "", "  ")
 		if err != nil {

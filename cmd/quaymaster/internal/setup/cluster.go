@@ -19,6 +19,8 @@ import (
 // ClusterFlags name the cluster and the gateway's configuration.
 type ClusterFlags struct {
 	Context, Kubeconfig, GatewayConfig string
+	// Namespace is that of the gateway's ConfigMap; empty means quaymaster.
+	Namespace string
 	// flag is the name of the context's flag, as Register adds it; empty for --context.
 	flag string
 }
@@ -78,7 +80,7 @@ func (f *Flags) GatewaySettings(ctx context.Context, client *cluster.Client) (co
 		f.follow(read)
 		return settings, notes, nil
 	}
-	read, why := config.Settings(ctx, client, "")
+	read, why := config.Settings(ctx, client, f.Cluster.Namespace)
 	if why != nil {
 		var err error
 		read, err = config.Load("")

@@ -1,11 +1,10 @@
-package policies
+package policystate
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,18 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/report"
 )
 
-// list is the JSON output.
-type list struct {
-	APIVersion string  `json:"apiVersion"`
-	Kind       string  `json:"kind"`
-	Items      []entry `json:"items"`
-}
-
-// entry is one policy, exception, override or trust root in the JSON output.
-type entry struct {
+// Entry is one policy, exception, override or trust root, as JSON output has it.
+type Entry struct {
 	ID     string `json:"id"`
 	Source string `json:"source"`
 	// State is that of package catalog: ours, not-ours or broken.
@@ -48,12 +39,12 @@ const (
 	background = "background"
 )
 
-// describe returns the entries of a catalog, of files or of a cluster. Effective are the policies that are
+// Describe returns the entries of a catalog, of files or of a cluster. Effective are the policies that are
 // in force in place of those of the entries; nil for the same.
-func describe(entries []catalog.Entry, effective []*policy.Policy) []entry {
-	all := []entry{}
+func Describe(entries []catalog.Entry, effective []*policy.Policy) []Entry {
+	all := []Entry{}
 	for _, from := range entries {
-		e := entry{ID: identity(from), Source: from.Source, State: string(from.State), Ready: "True", Message: from.Why}
+		e := Entry{ID: identity(from), Source: from.Source, State: string(from.State), Ready: "True", Message: from.Why}
 		switch {
 		case from.State == catalog.Broken:
 			e.Ready = "False"
@@ -78,7 +69,7 @@ func describe(entries []catalog.Entry, effective []*policy.Policy) []entry {
 }
 
 // readStatus reads the condition Ready of a document of the cluster.
-func (e *entry) readStatus(ctx context.Context, client *cluster.Client, key string, document []byte) error {
+func (e *Entry) readStatus(ctx context.Context, client *cluster.Client, key string, document []byte) error {
 	var head struct {
 		APIVersion string
 		Metadata   struct{ Namespace, Name string }
@@ -121,7 +112,7 @@ func identity(from catalog.Entry) string {
 
 // readCondition reads the condition Ready of a document, in one of the two places that kinds have for it.
 // One about an earlier generation says nothing about this one.
-func (e *entry) readCondition(document []byte) {
+func (e *Entry) readCondition(document []byte) {
 	type condition struct {
 		Type, Status, Reason, Message string
 		ObservedGeneration            int64
@@ -214,52 +205,4 @@ func matched(p *policy.Policy) []string {
 		kinds = slices.DeleteFunc(kinds, func(k string) bool { return k == "Pod/ephemeralcontainers" })
 	}
 	return kinds
-}
-
-// mostKinds bounds the kinds in a line of text; JSON has all.
-const mostKinds = 4
-
-// table is the text output: a line for each entry, and its message below.
-func table(entries []entry) string {
-	if len(entries) == 0 {
-		return "no policies\n"
-	}
-	rows := [][]string{{"POLICY", "MODE", "READY", "RULES", "KINDS"}}
-	for _, e := range entries {
-		kinds := strings.Join(e.Kinds[:min(len(e.Kinds), mostKinds)], ",")
-		if more := len(e.Kinds) - mostKinds; more > 0 {
-			kinds += ",+" + strconv.Itoa(more)
-		}
-		rows = append(rows, []string{report.Clean(e.ID), dash(e.Mode), e.Ready, strconv.Itoa(len(e.Rules)), dash(report.Clean(kinds))})
-	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	var text strings.Builder
-	for n, row := range rows {
-		for i, cell := range row {
-			if i+1 < len(row) {
-				cell += strings.Repeat(" ", widths[i]-len(cell)+2)
-			}
-			text.WriteString(cell)
-		}
-		text.WriteString("\n")
-		if n == 0 {
-			continue
-		}
-		if e := entries[n-1]; e.Message != "" && (e.Ready != "True" || e.State != string(catalog.Ours)) {
-			text.WriteString("    " + report.Clean(strings.TrimPrefix(e.Reason+": ", ": ")+e.Message) + "\n")
-		}
-	}
-	return text.String()
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

@@ -1,4 +1,4 @@
-package policies
+package policystate
 
 import "testing"
 
@@ -14,7 +14,7 @@ func TestReadCondition(t *testing.T) {
 		{"a status that is none", `{"status": {"conditions": [{"type": "Ready", "status": "True\n"}]}}`, "Unknown"},
 		{"no JSON", `{`, "Unknown"},
 	} {
-		e := entry{Ready: "True"}
+		e := Entry{Ready: "True"}
 		e.readCondition([]byte(row.document))
 		if e.Ready != row.want {
 			t.Errorf("%s: %s, want %s", row.reason, e.Ready, row.want)

@@ -1,0 +1,65 @@
+package policies
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/policystate"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// list is the JSON output.
+type list struct {
+	APIVersion string              `json:"apiVersion"`
+	Kind       string              `json:"kind"`
+	Items      []policystate.Entry `json:"items"`
+}
+
+// mostKinds bounds the kinds in a line of text; JSON has all.
+const mostKinds = 4
+
+// table is the text output: a line for each entry, and its message below.
+func table(entries []policystate.Entry) string {
+	if len(entries) == 0 {
+		return "no policies\n"
+	}
+	rows := [][]string{{"POLICY", "MODE", "READY", "RULES", "KINDS"}}
+	for _, e := range entries {
+		kinds := strings.Join(e.Kinds[:min(len(e.Kinds), mostKinds)], ",")
+		if more := len(e.Kinds) - mostKinds; more > 0 {
+			kinds += ",+" + strconv.Itoa(more)
+		}
+		rows = append(rows, []string{report.Clean(e.ID), dash(e.Mode), e.Ready, strconv.Itoa(len(e.Rules)), dash(report.Clean(kinds))})
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var text strings.Builder
+	for n, row := range rows {
+		for i, cell := range row {
+			if i+1 < len(row) {
+				cell += strings.Repeat(" ", widths[i]-len(cell)+2)
+			}
+			text.WriteString(cell)
+		}
+		text.WriteString("\n")
+		if n == 0 {
+			continue
+		}
+		if e := entries[n-1]; e.Message != "" && (e.Ready != "True" || e.State != string(catalog.Ours)) {
+			text.WriteString("    " + report.Clean(strings.TrimPrefix(e.Reason+": ", ": ")+e.Message) + "\n")
+		}
+	}
+	return text.String()
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
