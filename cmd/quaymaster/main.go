@@ -29,6 +29,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/policies"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/status"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/test"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/tree"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
@@ -100,7 +101,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	usage.Adapt(root, t.Columns())
 	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
 	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t))
-	addGroup(root, "Clusters", serve.New(t), scan.New(t), log.New(t))
+	addGroup(root, "Clusters", serve.New(t), status.New(t), status.NewDoctor(t), scan.New(t), log.New(t))
 	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made
 	usage.AdaptErrors(root)
