@@ -39,6 +39,7 @@ func ofCommands() map[string]group {
 	return map[string]group{
 		"apply resource": inputs, "apply cluster": inputs, "apply namespace": inputs,
 		"log verify key": trusts, "serve config": clusters, "bundle create output": outputs, "mirror offline": registries, "mirror check": inputs,
+		"status namespace": clusters, "doctor namespace": clusters,
 	}
 }
 
