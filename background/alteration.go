@@ -25,11 +25,11 @@ type alteration struct {
 
 // alter applies the alterations of the trigger to their targets.
 func (e *evaluation) alter(ctx context.Context, set *set.Set) {
-	if e.work.cause&(came|changed|listed) == 0 {
+	if e.work.cause&(came|changed|listed|deleted) == 0 {
 		return
 	}
 	s := e.subject(ctx, e.operations()[0])
-	if e.work.cause&(came|changed) == 0 && !e.isNew() {
+	if e.work.cause&(came|changed|deleted) == 0 && !e.isNew() {
 		s.Operation = opUpdate
 	}
 	results := set.Alterations(ctx, &s, e.finder())
@@ -40,15 +40,15 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 		switch {
 		case !alteration.calls() || r.SkipGenerated && e.depth > 0:
 		case r.Skip != "":
-			e.options.report(ctx, e.object, r.RuleResult)
+			e.report(ctx, e.object, r.RuleResult)
 		case r.NeedsRequester && e.unknown != nil:
 			about.Err, about.Final = e.noRequester(), true
 			e.failed(about)
-			e.options.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
+			e.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
 		case r.Ruling.Result != policy.Pass:
 			about.Err = why(r.Ruling)
 			e.failed(about)
-			e.options.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
+			e.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
 		default:
 			for _, by := range r.Selections {
 				if err := alteration.alterAll(ctx, by); err != nil {
@@ -56,7 +56,7 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 					alteration.made.Fail(err, e.failed(about))
 				}
 			}
-			alteration.made.Each(e.at.String(), e.object, r.RuleResult, func(object map[string]any, is policy.RuleResult) { e.options.report(ctx, object, is) })
+			alteration.made.Each(e.at.String(), e.object, r.RuleResult, func(object map[string]any, is policy.RuleResult) { e.report(ctx, object, is) })
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (e *evaluation) isNew() bool {
 // calls reports whether the event of the trigger requires an alteration.
 func (a alteration) calls() bool {
 	switch {
-	case a.work.cause&(came|changed) != 0:
+	case a.work.cause&(came|changed|deleted) != 0:
 		return true
 	case a.rule.OnPolicyChange && a.work.rules[ruleID{a.rule.Policy.ID(), a.rule.Rule}]:
 		return true

@@ -48,7 +48,8 @@ type Cluster interface {
 	// Each calls do for each object, in pages, until it returns an error. An empty
 	// namespace means all; query is a label selector.
 	Each(ctx context.Context, kind Kind, namespace, query string, do func(object map[string]any) error) error
-	// Watch passes all objects to the sink until ctx ends, and retries by itself.
+	// Watch passes all objects to the sink until ctx ends, and retries by itself. To a Follower it
+	// also passes deletions since its position.
 	Watch(ctx context.Context, kind Kind, namespace, query string, to Sink)
 	// Create creates an object and returns the stored one; ErrExists.
 	Create(ctx context.Context, kind Kind, object map[string]any) (map[string]any, error)
@@ -81,4 +82,18 @@ type Sink interface {
 	Deleted(object map[string]any)
 	// Failed: the list or the watch failed; it is retried.
 	Failed(err error)
+}
+
+// Follower is a Sink that receives each deletion, also those while nothing watched: after a list,
+// the watch continues from the position of the Follower.
+type Follower interface {
+	Sink
+	// Position returns the resource version after which deletions are to be passed; empty: after
+	// the list.
+	Position() string
+	// Reached: everything up to a resource version was passed.
+	Reached(version string)
+	// Missed: the API server no longer has the deletions since the position, and the watch continues
+	// from the list.
+	Missed(err error)
 }

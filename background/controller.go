@@ -35,6 +35,8 @@ type Controller struct {
 	rules    map[ruleID]rule
 	progress Progress
 	hashes   map[key]sum // of triggers, at their last evaluation
+	// positions are those of the watches of triggers whose deletion matters.
+	positions map[watched]string
 	// unwatched: triggers may exist that are not watched yet.
 	unwatched bool
 	// watches are changed only by review, under the lock.
@@ -51,7 +53,7 @@ func New(o Options) (*Controller, error) {
 	}
 	return &Controller{
 		options: o, queue: newQueue(), there: newDownstreams(), limiter: writelimit.New[key](o.Now),
-		rules: map[ruleID]rule{}, hashes: map[key]sum{}, watches: map[watched]*watching{},
+		rules: map[ruleID]rule{}, hashes: map[key]sum{}, positions: map[watched]string{}, watches: map[watched]*watching{},
 	}, nil
 }
 
@@ -93,7 +95,7 @@ func (c *Controller) load(ctx context.Context) bool {
 			if progress.Until.IsZero() {
 				progress.Until = c.options.Now() // first leader: there is no backlog
 			}
-			c.progress = progress
+			c.progress, c.positions = progress, restorePositions(progress.Positions)
 			return true
 		}
 		if ctx.Err() == nil {
@@ -127,8 +129,12 @@ func (c *Controller) save(ctx context.Context) {
 func (c *Controller) saveNow(ctx context.Context) {
 	until := c.options.Now().Add(-slack)
 	c.mu.Lock()
-	if !c.unwatched && c.queue.idle() && c.set != nil && until.After(c.progress.Until) && c.settled() {
-		c.progress.Until = until
+	reached := c.savedPositions() // before the queue is looked at, which has the work for all that was reached
+	if idle := c.queue.idle(); idle && c.set != nil && !c.unwatched {
+		c.progress.Positions = reached
+		if until.After(c.progress.Until) && c.settled() {
+			c.progress.Until = until
+		}
 	}
 	progress, idle := c.progress, len(c.rules)+len(c.progress.Kinds) == 0
 	c.mu.Unlock()
@@ -177,7 +183,9 @@ func (c *Controller) work(ctx context.Context) {
 		pause, again := c.guarded(ctx, at, w)
 		if again && ctx.Err() == nil {
 			w.tries++
-			c.queue.addLater(at, w, pause(w.tries))
+			if !c.queue.addLater(at, w, pause(w.tries)) {
+				c.giveUp(w)
+			}
 		}
 		c.queue.done(at)
 	}
@@ -190,7 +198,7 @@ func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tr
 	defer func() {
 		if p := recover(); p != nil {
 			c.options.Observer.Failed(fmt.Errorf("internal error at %s, which is a defect: %v", at, p))
-			again = true
+			again = w.cause&deleted == 0 || w.tries < maxDeletionTries
 		}
 	}()
 	e := evaluation{Controller: c, at: at, work: w}

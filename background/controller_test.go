@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,18 +28,19 @@ import (
 
 // bench is a cluster with policies, and its leader.
 type bench struct {
-	t       *testing.T
-	engine  *jmespath.Engine
-	server  *server
-	keeper  *record.Keeper
-	mu      sync.Mutex
-	set     *set.Set
-	gone    map[string]bool
-	changed chan struct{}
-	saved   background.Progress
-	told    []background.Work
-	reports reported
-	stop    func()
+	t        *testing.T
+	engine   *jmespath.Engine
+	server   *server
+	keeper   *record.Keeper
+	mu       sync.Mutex
+	set      *set.Set
+	gone     map[string]bool
+	changed  chan struct{}
+	saved    background.Progress
+	told     []background.Work
+	failures []error
+	reports  reported
+	stop     func()
 }
 
 func newBench(t *testing.T) *bench {
@@ -95,7 +97,19 @@ func (b *bench) Worked(w background.Work) {
 	b.told = append(b.told, w)
 }
 
-func (b *bench) Failed(err error) { b.t.Logf("failed: %v", err) }
+func (b *bench) Failed(err error) {
+	b.t.Logf("failed: %v", err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failures = append(b.failures, err)
+}
+
+// missed reports whether deletions were reported as missed.
+func (b *bench) missed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.failures, func(err error) bool { return strings.Contains(err.Error(), "may have been missed") })
+}
 
 // policies makes these the policies in force.
 func (b *bench) policies(list ...*policy.Policy) {

@@ -11,6 +11,8 @@
 //   - A generated object of any other rule is created if it is missing, when its trigger
 //     is created or changed.
 //   - Targets of an Alteration are changed when its trigger is created or changed.
+//   - A rule with DELETE applies to a trigger that was deleted, in the last state that its watch returned;
+//     the next leader continues from the saved position of the watch.
 //
 // Triggers that existed before their rule count only where the rule requests it. Errors are
 // reported, and retried with increasing pauses. RBAC limits the objects that may be created and

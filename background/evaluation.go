@@ -42,6 +42,10 @@ func (e *evaluation) reconcile(ctx context.Context) {
 	if e.excluded(e.at) {
 		return
 	}
+	if e.work.cause&deleted != 0 {
+		e.reconcileDeletion(ctx, set)
+		return
+	}
 	there, err := e.read(ctx)
 	if err != nil {
 		e.failed(Work{Trigger: e.work.trigger, Err: err})
@@ -106,6 +110,7 @@ func (e *evaluation) failed(w Work) bool {
 	if busy, is := errors.AsType[*writelimit.BusyError](w.Err); is {
 		e.pause = max(e.pause, busy.Pause)
 	}
+	w.Final = w.Final || e.work.cause&deleted != 0 && e.work.tries >= maxDeletionTries
 	e.again = e.again || !w.Final
 	if e.work.tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
 		return false // a concurrent change, which the next attempt will read
@@ -142,11 +147,14 @@ func (g *generated) id() ruleID { return ruleID{g.Policy.ID(), g.Rule} }
 
 // operations returns the operations under which rules may match the trigger: the actual one
 // first. The second counts only for existing objects.
-func (e *evaluation) operations() [2]string {
-	if e.work.cause&changed != 0 && e.work.cause&came == 0 {
-		return [2]string{opUpdate, opCreate}
+func (e *evaluation) operations() []string {
+	if e.work.cause&deleted != 0 {
+		return []string{opDelete}
 	}
-	return [2]string{opCreate, opUpdate}
+	if e.work.cause&changed != 0 && e.work.cause&came == 0 {
+		return []string{opUpdate, opCreate}
+	}
+	return []string{opCreate, opUpdate}
 }
 
 // generate evaluates the generate rules for the trigger.
@@ -177,7 +185,7 @@ func (e *evaluation) generate(ctx context.Context, set *set.Set) map[ruleID]*gen
 // an operation, which, if it is the first, is the actual one.
 func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
 	terms, cause := g.Terms, e.work.cause
-	if first && cause&(came|changed) != 0 {
+	if first && cause&(came|changed|deleted) != 0 {
 		return true
 	}
 	if cause&restore != 0 && terms.Synchronize && e.work.rules[g.id()] {
@@ -269,7 +277,7 @@ func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generat
 			}
 		}
 	}
-	e.options.report(ctx, e.object, reported...)
+	e.report(ctx, e.object, reported...)
 	return wanted
 }
 

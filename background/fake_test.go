@@ -3,6 +3,7 @@ package background_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,11 +24,14 @@ type server struct {
 	kinds  []background.Kind
 	engine *jmespath.Engine
 
-	mu       sync.Mutex
-	objects  map[string]map[string]any
-	version  int
-	uids     int
-	watchers map[*watcher]bool
+	mu      sync.Mutex
+	objects map[string]map[string]any
+	version int
+	// deletions are all of them, and expired is the version up to which a watch gets none.
+	deletions []event
+	expired   int
+	uids      int
+	watchers  map[*watcher]bool
 	// forbidden refuses writes of a resource.
 	forbidden map[string]bool
 	// conflicts is how many patches are refused, as if the object had changed.
@@ -46,8 +50,9 @@ type watcher struct {
 }
 
 type event struct {
-	what   string
-	object map[string]any
+	what    string
+	object  map[string]any
+	version int
 }
 
 func newServer(engine *jmespath.Engine) *server {
@@ -175,7 +180,7 @@ func (s *server) Each(_ context.Context, kind background.Kind, namespace, query 
 func (s *server) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
 	w := &watcher{kind: kind, query: query, to: make(chan event, 1000)}
 	s.mu.Lock()
-	list := s.list(kind, namespace, query)
+	list, listed := s.list(kind, namespace, query), s.version
 	s.watchers[w] = true
 	s.mu.Unlock()
 	defer func() {
@@ -188,6 +193,10 @@ func (s *server) Watch(ctx context.Context, kind background.Kind, namespace, que
 		to.Listed(object)
 	}
 	to.Synced()
+	follower, follows := to.(background.Follower)
+	if follows {
+		s.replay(kind, listed, follower)
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -202,8 +211,31 @@ func (s *server) Watch(ctx context.Context, kind background.Kind, namespace, que
 			default:
 				to.Changed(e.object, e.what == "added")
 			}
+			if follows {
+				follower.Reached(strconv.Itoa(e.version))
+			}
 		}
 	}
+}
+
+// replay passes on the deletions between the position of a sink and a list.
+func (s *server) replay(kind background.Kind, listed int, to background.Follower) {
+	if at := to.Position(); at != "" {
+		since, _ := strconv.Atoi(at)
+		s.mu.Lock()
+		missed, list := since < s.expired, slices.Clone(s.deletions)
+		s.mu.Unlock()
+		if missed {
+			to.Missed(errors.New("too old"))
+			list = nil
+		}
+		for _, e := range list {
+			if s.kindOf(e.object).Resource == kind.Resource && e.version > since && e.version <= listed {
+				to.Deleted(as(e.object, kind))
+			}
+		}
+	}
+	to.Reached(strconv.Itoa(listed))
 }
 
 func (s *server) tell(what string, before, after map[string]any) {
@@ -218,11 +250,11 @@ func (s *server) tell(what string, before, after map[string]any) {
 		was, is := before != nil && selected(before, w.query), after != nil && selected(after, w.query)
 		switch {
 		case was && is:
-			w.to <- event{what, as(after, w.kind)}
+			w.to <- event{what, as(after, w.kind), s.version}
 		case is:
-			w.to <- event{"added", as(after, w.kind)}
+			w.to <- event{"added", as(after, w.kind), s.version}
 		case was:
-			w.to <- event{"deleted", as(object, w.kind)}
+			w.to <- event{"deleted", as(object, w.kind), s.version}
 		}
 	}
 }
@@ -374,9 +406,8 @@ func (s *server) Delete(_ context.Context, kind background.Kind, object map[stri
 	case text(have, "resourceVersion") != text(object, "resourceVersion"):
 		return background.ErrConflict
 	}
-	delete(s.objects, key)
 	s.writes = append(s.writes, key)
-	s.tell("deleted", have, nil)
+	s.remove(key)
 	return nil
 }
 
@@ -391,8 +422,15 @@ func (s *server) userPuts(object map[string]any) map[string]any {
 func (s *server) userDeletes(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.remove(key)
+}
+
+// remove removes an object; the caller holds the lock.
+func (s *server) remove(key string) {
 	before := s.objects[key]
 	delete(s.objects, key)
+	s.version++
+	s.deletions = append(s.deletions, event{"deleted", before, s.version})
 	s.tell("deleted", before, nil)
 }
 

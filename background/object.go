@@ -45,7 +45,7 @@ func groupOf(apiVersion string) string {
 }
 
 func keyOf(t record.Trigger) key {
-	return key{groupOf(t.APIVersion), t.Kind, t.Namespace, t.Name}
+	return key{group: groupOf(t.APIVersion), kind: t.Kind, namespace: t.Namespace, name: t.Name}
 }
 
 // String returns the key in the form "kind namespace/name".

@@ -10,7 +10,11 @@ import (
 )
 
 // key identifies a trigger, independent of the version.
-type key struct{ group, kind, namespace, name string }
+type key struct {
+	group, kind, namespace, name string
+	// deleted is the UID of a deleted trigger, apart from a later object of its name; else empty.
+	deleted string
+}
 
 // cause is the reason for evaluating a trigger; several may be combined.
 type cause uint8
@@ -20,12 +24,13 @@ const (
 	changed                   // it changed
 	listed                    // it exists, since an unknown time
 	restore                   // a generated object of it was changed or deleted
+	deleted                   // it was deleted, and the work has its last state
 )
 
 // work is a queued trigger.
 type work struct {
 	trigger record.Trigger
-	object  map[string]any // as last observed; nil: it must be read
+	object  map[string]any // as last observed; nil: it must be read, unless it is deleted
 	size    int            // of the object, while it is queued
 	cause   cause
 	// rules are those that were added or changed, so that existing triggers count.
@@ -59,6 +64,8 @@ func readingOf(at key, w work) reading { return reading{at, w.trigger.APIVersion
 // wait, merged by version, since a rule may match only one version.
 type queue struct {
 	wake chan struct{}
+	// room is signalled when held content is released.
+	room chan struct{}
 
 	mu      sync.Mutex
 	ready   []key
@@ -66,10 +73,12 @@ type queue struct {
 	later   map[reading]*work // waiting for a timer
 	busy    map[key]bool
 	held    int
+	// postponed is the content of deleted triggers that wait for a timer, in bytes.
+	postponed int
 }
 
 func newQueue() *queue {
-	return &queue{wake: make(chan struct{}, 1), waiting: map[key][]*work{}, later: map[reading]*work{}, busy: map[key]bool{}}
+	return &queue{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), waiting: map[key][]*work{}, later: map[reading]*work{}, busy: map[key]bool{}}
 }
 
 // add queues a trigger.
@@ -117,7 +126,7 @@ func (q *queue) hold(w *work) {
 		return
 	}
 	w.size = limit.Held(w.object, maxHeld)
-	if q.held+w.size > maxHeld {
+	if w.cause&deleted == 0 && q.held+w.size > maxHeld {
 		w.object, w.size = nil, 0
 	}
 	q.held += w.size
@@ -127,34 +136,68 @@ func (q *queue) hold(w *work) {
 func (q *queue) release(w *work) {
 	q.held -= w.size
 	w.size = 0
+	signal(q.room)
 }
 
-// addLater queues a trigger after a pause.
-func (q *queue) addLater(at key, w work, pause time.Duration) {
-	w.object = nil // it will be outdated by then
+// addLater queues a trigger after a pause. It returns false for a deleted trigger that would exceed
+// the bound of content that waits for a timer.
+func (q *queue) addLater(at key, w work, pause time.Duration) bool {
+	var kept int
+	if w.cause&deleted == 0 {
+		w.object = nil // it will be outdated by then
+	} else {
+		kept = limit.Held(w.object, maxHeld)
+	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.waitingIn(at, w) != nil {
 		w.tries = 0
 		q.put(at, w)
-		q.mu.Unlock()
-		return
+		return true
 	}
+	if kept > 0 && q.postponed+kept > maxHeld {
+		return false
+	}
+	q.postponed += kept
 	delayed, in := &w, readingOf(at, w)
 	q.later[in] = delayed
-	q.mu.Unlock()
 	time.AfterFunc(pause, func() { // after the end it adds to a queue that is no longer read
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		q.postponed -= kept
 		if q.later[in] == delayed {
 			delete(q.later, in)
 			q.put(at, *delayed)
 		}
 	})
+	return true
 }
 
-func (q *queue) nudge() {
+// awaitRoom waits until more content can be held, or stop is closed: the last state of a deleted
+// trigger cannot be read again.
+func (q *queue) awaitRoom(stop <-chan struct{}) {
+	for {
+		q.mu.Lock()
+		free := q.held < maxHeld
+		q.mu.Unlock()
+		if free {
+			signal(q.room) // to the next one that waits
+			return
+		}
+		select {
+		case <-stop:
+			return
+		case <-q.room:
+		}
+	}
+}
+
+func (q *queue) nudge() { signal(q.wake) }
+
+// signal wakes one receiver, now or at its next wait.
+func signal(to chan struct{}) {
 	select {
-	case q.wake <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }

@@ -39,7 +39,7 @@ func TestPendingTriggersAreBounded(t *testing.T) {
 			if c.again {
 				name = "one"
 			}
-			q.add(key{"", "ConfigMap", "team", name}, work{trigger: record.Trigger{Name: name}, object: c.object, cause: came})
+			q.add(key{kind: "ConfigMap", namespace: "team", name: name}, work{trigger: record.Trigger{Name: name}, object: c.object, cause: came})
 		}
 		held, waits := 0, len(q.waiting)
 		for range waits {

@@ -19,8 +19,8 @@ func (e *evaluation) inherit(ctx context.Context, set *set.Set, k kept) {
 		return // without synchronize it is unmanaged after its creation
 	}
 	terms, known := termsOf(set, id)
-	if known && !terms.Synchronize {
-		return
+	if known && (!terms.Synchronize || terms.Deletions) {
+		return // of a rule with deletions the object stays, as in Kyverno
 	}
 	if !known {
 		if stays, err := e.outlives(ctx, set, k); err != nil || stays {

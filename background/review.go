@@ -39,8 +39,12 @@ type watching struct {
 	stop    context.CancelFunc
 	done    chan struct{}
 	settled chan struct{} // closed once the first list succeeded or failed
-	mu      sync.Mutex
-	synced  bool // the list succeeded, and there was no error since
+	ended   <-chan struct{}
+	// deletions: some rule has them as triggers.
+	deletions bool
+
+	mu     sync.Mutex
+	synced bool // the list succeeded, and there was no error since
 }
 
 func (w *watching) settle(synced bool) {
@@ -54,6 +58,14 @@ func (w *watching) settle(synced bool) {
 	}
 }
 
+// purpose is what rules need of a watch.
+type purpose struct {
+	// fresh are the rules that were added or changed.
+	fresh map[ruleID]bool
+	// deletions: some rule has them as triggers.
+	deletions bool
+}
+
 // review reads the policies and adapts the watches.
 func (c *Controller) review(ctx context.Context) error {
 	set := c.options.Policies.Policies()
@@ -64,11 +76,11 @@ func (c *Controller) review(ctx context.Context) error {
 	rules, kinds := rulesOf(set)
 	fresh, gone := c.adopt(ctx, set, rules, kinds)
 	var errs []error
-	wanted := map[watched]map[ruleID]bool{}
+	wanted := map[watched]purpose{}
 	for _, kind := range c.kinds() {
 		found, err := c.options.Cluster.Kind(ctx, kind)
 		if err == nil {
-			wanted[watched{kind: found, downstream: true}] = nil
+			wanted[watched{kind: found, downstream: true}] = purpose{}
 		} else if !errors.Is(err, ErrNotServed) {
 			errs = append(errs, fmt.Errorf("find %s %s: %w", kind.APIVersion, kind.Kind, err))
 		}
@@ -203,7 +215,7 @@ func isOf(k policy.ObjectKind, kind Kind) bool {
 }
 
 // want adds the watches that a rule needs.
-func (c *Controller) want(ctx context.Context, wanted map[watched]map[ruleID]bool, id ruleID, targets []policy.Target, fresh bool) error {
+func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id ruleID, targets []policy.Target, fresh bool) error {
 	for _, target := range targets {
 		kinds, err := c.options.Cluster.Served(ctx, target)
 		if err != nil {
@@ -216,12 +228,15 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]map[ruleID]boo
 			}
 			for _, namespace := range namespaces {
 				w := watched{kind: kind, namespace: namespace}
-				if wanted[w] == nil {
-					wanted[w] = map[ruleID]bool{}
+				p := wanted[w]
+				if p.fresh == nil {
+					p.fresh = map[ruleID]bool{}
 				}
 				if fresh {
-					wanted[w][id] = true
+					p.fresh[id] = true
 				}
+				p.deletions = p.deletions || hasDeletions(target)
+				wanted[w] = p
 			}
 		}
 	}
@@ -229,14 +244,14 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]map[ruleID]boo
 }
 
 // covered removes watches of one namespace where all namespaces are watched.
-func covered(wanted map[watched]map[ruleID]bool) {
-	for w, rules := range wanted {
+func covered(wanted map[watched]purpose) {
+	for w, p := range wanted {
 		all := w
 		all.namespace = ""
-		if into := wanted[all]; w.namespace != "" && into != nil {
-			for id := range rules {
-				into[id] = true
-			}
+		if into, is := wanted[all]; w.namespace != "" && is {
+			maps.Copy(into.fresh, p.fresh)
+			into.deletions = into.deletions || p.deletions
+			wanted[all] = into
 			delete(wanted, w)
 		}
 	}
@@ -244,7 +259,12 @@ func covered(wanted map[watched]map[ruleID]bool) {
 
 // keep stops the watches, of triggers or of generated objects, that are not required, and starts
 // the missing ones. It stops none unless the list of required watches is complete.
-func (c *Controller) keep(ctx context.Context, wanted map[watched]map[ruleID]bool, downstream, all bool) {
+func (c *Controller) keep(ctx context.Context, wanted map[watched]purpose, downstream, all bool) {
+	if all && !downstream {
+		c.mu.Lock()
+		maps.DeleteFunc(c.positions, func(w watched, _ string) bool { return !wanted[w].deletions }) // else a later rule would receive earlier deletions
+		c.mu.Unlock()
+	}
 	for w, at := range c.watches {
 		if _, is := wanted[w]; !is && all && w.downstream == downstream {
 			c.end(w, at)
@@ -255,17 +275,17 @@ func (c *Controller) keep(ctx context.Context, wanted map[watched]map[ruleID]boo
 
 // start starts watches. It restarts the watches of added or changed rules, so that all triggers
 // are listed.
-func (c *Controller) start(ctx context.Context, wanted map[watched]map[ruleID]bool) {
-	for w, rules := range wanted {
+func (c *Controller) start(ctx context.Context, wanted map[watched]purpose) {
+	for w, p := range wanted {
 		if at := c.watches[w]; at != nil {
-			if len(rules) == 0 {
+			if len(p.fresh) == 0 && p.deletions == at.deletions {
 				continue
 			}
 			c.end(w, at)
 		}
 		within, stop := context.WithCancel(ctx)
-		at := &watching{stop: stop, done: make(chan struct{}), settled: make(chan struct{})}
-		var to Sink = &triggerSink{Controller: c, watched: w, at: at, rules: rules}
+		at := &watching{stop: stop, done: make(chan struct{}), settled: make(chan struct{}), ended: within.Done(), deletions: p.deletions}
+		var to Sink = &triggerSink{Controller: c, watched: w, at: at, rules: p.fresh, deletions: p.deletions}
 		query := ""
 		if w.downstream {
 			to, query = &downstreamSink{Controller: c, kind: w.kind, at: at}, generatedQuery

@@ -14,6 +14,8 @@ type triggerSink struct {
 	at *watching
 	// rules were added or changed before the first list.
 	rules map[ruleID]bool
+	// deletions: some rule has them as triggers.
+	deletions bool
 	// seen are the triggers of a list that have generated objects.
 	seen map[key]bool
 }
@@ -60,6 +62,9 @@ func (s *triggerSink) Deleted(object map[string]any) {
 	s.mu.Unlock()
 	if s.there.has(at) {
 		s.enqueue(t)
+	}
+	if s.deletions {
+		s.enqueueDeletion(t, object)
 	}
 }
 
@@ -117,18 +122,24 @@ func (c *Controller) speaksOf(object map[string]any) bool {
 	return false
 }
 
-// The operations that create and change a trigger.
+// The operations that create, change and delete a trigger.
 const (
 	opCreate = "CREATE"
 	opUpdate = "UPDATE"
+	opDelete = "DELETE"
 )
 
 // subjectOf returns a trigger without lookups. Its state before an update is unknown.
 func subjectOf(object map[string]any, operation string) policy.Subject {
 	t := identity(object)
 	s := policy.Subject{
-		Object: policy.ContentOf(object), Group: groupOf(t.APIVersion), Version: versionOf(t.APIVersion), Kind: t.Kind,
+		Group: groupOf(t.APIVersion), Version: versionOf(t.APIVersion), Kind: t.Kind,
 		Namespace: t.Namespace, Name: t.Name, Operation: operation,
+	}
+	if operation == opDelete {
+		s.OldObject = policy.ContentOf(object)
+	} else {
+		s.Object = policy.ContentOf(object)
 	}
 	if s.Kind == "Namespace" && s.Group == "" {
 		s.Namespace = s.Name // as in requests for a namespace

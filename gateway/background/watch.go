@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -34,12 +35,12 @@ func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, 
 		if err == nil {
 			pause = gateway.WatchPause
 			to.Synced()
-			err = follow(ctx, c.resource(kind, namespace), query, version, to)
+			err = (&following{resource: c.resource(kind, namespace), query: query, to: to}).follow(ctx, version)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // otherwise a usual reason to list again
+		if err != nil && !isExpired(err) { // otherwise a usual reason to list again
 			to.Failed(err)
 		}
 		timer := time.NewTimer(pause)
@@ -52,30 +53,84 @@ func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, 
 	}
 }
 
-// follow watches from a version on, repeatedly, until a watch fails.
-func follow(ctx context.Context, resource dynamic.ResourceInterface, query, version string, to background.Sink) error {
+// following is a watch after a list.
+type following struct {
+	resource dynamic.ResourceInterface
+	query    string
+	to       background.Sink
+	// listed is the version of the list: up to it only deletions are passed on.
+	listed string
+}
+
+// follow watches from the version of a list on, or from an earlier position of the sink, repeatedly,
+// until a watch fails.
+func (f *following) follow(ctx context.Context, listed string) error {
+	f.listed = listed
+	version := f.position()
 	for {
-		lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
-		opened, err := resource.Watch(ctx, metav1.ListOptions{
-			LabelSelector: query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
-		})
-		if err != nil {
-			return translated(err)
-		}
 		began := time.Now()
-		next, err := events(ctx, opened, version, to)
-		if err != nil || ctx.Err() != nil {
+		next, err := f.watch(ctx, version)
+		switch {
+		case ctx.Err() != nil:
 			return err
-		}
-		if next == version && time.Since(began) < gateway.WatchPause {
+		case isExpired(err) && f.replays(next):
+			if to, is := f.to.(background.Follower); is {
+				to.Missed(err)
+			}
+			next = listed
+		case err != nil:
+			return err
+		case next == version && time.Since(began) < gateway.WatchPause:
 			return errors.New("a watch ended at once")
 		}
 		version = next
 	}
 }
 
-// events passes on the events of a watch until it ends, and returns the version to continue from.
-func events(ctx context.Context, opened watch.Interface, version string, to background.Sink) (string, error) {
+// position returns the version from which to watch: that of the list, or an earlier one of a Follower.
+func (f *following) position() string {
+	to, is := f.to.(background.Follower)
+	if !is {
+		return f.listed
+	}
+	at := to.Position()
+	if at == "" {
+		to.Reached(f.listed)
+		return f.listed
+	}
+	switch order, err := resourceversion.CompareResourceVersion(at, f.listed); {
+	case err != nil:
+		to.Missed(err)
+	case order > 0: // the API server was restored from a backup
+		to.Missed(fmt.Errorf("the list has version %s, before %s", f.listed, at))
+	default:
+		return at
+	}
+	to.Reached(f.listed)
+	return f.listed
+}
+
+// replays reports whether a version is before that of the list.
+func (f *following) replays(version string) bool {
+	if version == f.listed {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, f.listed)
+	return err == nil && order < 0
+}
+
+// isExpired reports whether the API server no longer has the events from a version on.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
+// watch watches from a version on until the watch ends. It returns the version to continue from.
+func (f *following) watch(ctx context.Context, version string) (string, error) {
+	lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
+	opened, err := f.resource.Watch(ctx, metav1.ListOptions{
+		LabelSelector: f.query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
+	})
+	if err != nil {
+		return version, translated(err)
+	}
 	defer opened.Stop()
 	for {
 		select {
@@ -93,14 +148,23 @@ func events(ctx context.Context, opened watch.Interface, version string, to back
 				return version, fmt.Errorf("a watch brought a %T", event.Object)
 			}
 			version = object.GetResourceVersion()
-			switch event.Type {
-			case watch.Added:
-				to.Changed(floats(object.Object), true)
-			case watch.Modified:
-				to.Changed(floats(object.Object), false)
-			case watch.Deleted:
-				to.Deleted(floats(object.Object))
-			}
+			f.pass(event.Type, object, version)
 		}
+	}
+}
+
+// pass passes on an event. Of an object that was changed before the list, the list has a later state.
+func (f *following) pass(what watch.EventType, object *unstructured.Unstructured, version string) {
+	isNew := version != f.listed && !f.replays(version)
+	switch what {
+	case watch.Added, watch.Modified:
+		if isNew {
+			f.to.Changed(floats(object.Object), what == watch.Added)
+		}
+	case watch.Deleted:
+		f.to.Deleted(floats(object.Object))
+	}
+	if to, is := f.to.(background.Follower); is {
+		to.Reached(version)
 	}
 }

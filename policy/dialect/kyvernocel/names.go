@@ -23,6 +23,16 @@ const (
 	NamespaceName = "namespaceObject"
 )
 
+// TriggerPrefix is before the names of the variables for request.object and request.oldObject where object
+// is another one than that of the request.
+const TriggerPrefix = "__trigger_"
+
+// OfTrigger are the variables of an admission request, and its objects apart from the object that an
+// expression is about.
+func OfTrigger() []cel.Variable {
+	return append(OfObject(), cel.Variable{Name: TriggerPrefix + ObjectName, Type: celgo.DynType}, cel.Variable{Name: TriggerPrefix + OldObjectName, Type: celgo.DynType})
+}
+
 // OfObject are the variables of an admission request.
 func OfObject() []cel.Variable {
 	return []cel.Variable{
@@ -77,7 +87,8 @@ func OmitFromScans(out *policy.Policy, programs ...*cel.Program) {
 
 // IsOfObject reports whether something of the object or of the request is read.
 func IsOfObject(read cel.Read) bool {
-	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName, authorizer.Name, authorizer.ResourceName}, read.Variable)
+	name := strings.TrimPrefix(read.Variable, TriggerPrefix)
+	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName, authorizer.Name, authorizer.ResourceName}, name)
 }
 
 // UnknownHere is the error for a field that is unknown to the gateway.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -68,12 +69,12 @@ var _ cel.Values = (*Seen)(nil)
 // Value implements cel.Values.
 func (v *Seen) Value(variable string) (any, bool) {
 	s := v.Subject
-	switch variable {
+	switch name := strings.TrimPrefix(variable, TriggerPrefix); name {
 	case ObjectName, OldObjectName:
 		switch {
 		case s.Bare:
-			return types.WrapErr(&cel.UnknownError{Gaps: []error{UnknownHere(variable)}}), true
-		case variable == ObjectName:
+			return types.WrapErr(&cel.UnknownError{Gaps: []error{UnknownHere(name)}}), true
+		case name == ObjectName:
 			return native(v.Template.View(withTexts(s.Object.Map(), v.Pinned))), true
 		}
 		return native(v.Template.View(s.OldObject.Map())), true

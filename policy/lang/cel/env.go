@@ -31,8 +31,10 @@ type Options struct {
 	// Namespaced: the functions of resource take no namespace, and use that of the policy, which
 	// the Activation names.
 	Namespaced bool
-	// RequestObjects: request.object and request.oldObject are object and oldObject.
+	// RequestObjects: request.object and request.oldObject are object and oldObject. RequestPrefix is before
+	// the names of these variables, for expressions about another object than that of the request.
 	RequestObjects bool
+	RequestPrefix  string
 	// Patches: expressions may make Object{...} and JSONPatch{...}.
 	Patches bool
 }

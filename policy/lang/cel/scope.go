@@ -122,7 +122,7 @@ func (s *Scope) check(expression string) (*celgo.Ast, error) {
 		return nil, err
 	}
 	if s.env.options.RequestObjects {
-		alias.Replace(parsed.NativeRep().Expr())
+		alias.Replace(parsed.NativeRep().Expr(), s.env.options.RequestPrefix)
 	}
 	checked, issues := s.cel.Check(parsed)
 	return checked, issues.Err()

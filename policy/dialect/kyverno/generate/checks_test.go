@@ -45,7 +45,9 @@ func TestCompileRefusesToo(t *testing.T) {
 	}
 	for _, c := range []struct{ reason, namespace, rule, path string }{
 		{"a misspelt field of a mutation", "", ofMaps + "mutate: {target: [], patchStrategicMerge: {a: b}}", "spec.rules[0].mutate.target"},
-		{"deletions that change others", "", "name: r\nmatch: {all: [{resources: {kinds: [Pod], operations: [DELETE]}}]}\nmutate: {targets: [{apiVersion: v1, kind: Pod}]" + patched, "spec.rules[0].match.all[0].resources.operations[0]"},
+		{"deletions by a user, in match", "", "name: r\nmatch: {all: [{resources: {kinds: [Pod], operations: [CREATE, DELETE]}, clusterRoles: [edit]}]}\nmutate: {targets: [{apiVersion: v1, kind: Pod}]" + patched, "spec.rules[0].match.all[0].resources.operations[1]: the operation DELETE of a rule about other objects that reads the requester"},
+		{"deletions by a user, in a variable", "", "name: r\nmatch: {any: [{resources: {kinds: [Pod], operations: [DELETE]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {data: {by: '{{request.userInfo.username}}'}}}", "spec.rules[0].match.any[0].resources.operations[0]: the operation DELETE"},
+		{"deletions and connections", "", "name: r\nmatch: {any: [{resources: {kinds: [Pod], operations: [DELETE, CONNECT]}}]}\ngenerate: {" + madeObject + "}", "spec.rules[0].match.any[0].resources.operations[1]: the operation CONNECT"},
 		{"connections", "", "name: r\nmatch: {resources: {kinds: [Pod], operations: [CONNECT]}}\ngenerate: {" + madeObject + "}", "spec.rules[0].match.resources.operations[0]"},
 		{"a context that is none", "", ofMaps + "context: [{name: a, variable: {}}]\ngenerate: {" + madeObject + "}", "spec.rules[0].context[0].variable"},
 		{"preconditions that are none", "", ofMaps + "preconditions: " + noCondition + "\ngenerate: {" + madeObject + "}", "spec.rules[0].preconditions"},
@@ -272,7 +274,7 @@ func TestNotATrigger(t *testing.T) {
 	}{
 		{"it is made", func(*policy.Subject) {}, policy.Pass, true},
 		{"it is updated", func(s *policy.Subject) { s.Operation = "UPDATE" }, policy.Pass, true},
-		{"it is deleted", func(s *policy.Subject) { s.Operation = "DELETE" }, "", true},
+		{"it is deleted", func(s *policy.Subject) { s.Operation = "DELETE" }, "", false},
 		{"it is connected to", func(s *policy.Subject) { s.Operation = "CONNECT" }, "", true},
 		{"a subresource", func(s *policy.Subject) { s.Subresource = "status" }, "", false},
 		{"nothing", func(s *policy.Subject) { s.Object = policy.Content{} }, "", true},

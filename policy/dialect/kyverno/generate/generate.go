@@ -65,6 +65,7 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 	if err != nil {
 		return nil, err
 	}
+	g.terms.Deletions = g.deletions
 	if err := g.compileObjects(o, doc, path); err != nil {
 		return nil, err
 	}

@@ -263,7 +263,6 @@ func TestCompileRefuses(t *testing.T) {
 		"an expression that is none":  {rule: matching + `generate: {apiVersion: v1, kind: ConfigMap, name: "{{ a. }}", namespace: b, data: {}}`, path: "spec.rules[0].generate.name"},
 		"triggers of every kind":      {rule: "name: r\nmatch: {any: [{resources: {kinds: ['*']}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
 		"a subresource as trigger":    {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod/status]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
-		"deletions":                   {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod], operations: [CREATE, DELETE]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match.any[0].resources.operations[1]"},
 		"another namespace":           {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: other, data: {}}", path: "spec.rules[0].generate.namespace"},
 		"no namespace, in a Policy":   {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: Namespace, name: a, data: {}}", path: "spec.rules[0].generate.namespace"},
 		"no targets":                  {rule: matching + "mutate: {targets: [], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets"},

@@ -59,6 +59,8 @@ type triggers struct {
 	preconditions *condition.Conditions // nil for none
 	requester     bool
 	skipGenerated bool
+	// deletions: match names the operation DELETE.
+	deletions bool
 	// own is the one namespace of a Policy; empty for a ClusterPolicy.
 	own string
 }
@@ -67,8 +69,9 @@ type triggers struct {
 // its variables.
 func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) {
 	t := triggers{own: o.Namespace, skipGenerated: r.SkipGenerated}
-	errs := []error{operations(r.Match, r.Path+".match")}
-	var err error
+	deletion, err := operations(r.Match, r.Path+".match")
+	t.deletions = deletion != ""
+	errs := []error{err}
 	t.Head, err = rule.Compile(rule.Options{Context: o, OldForm: !r.NewForm}, rule.Document{
 		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
 		ReportProperties: r.ReportProperties,
@@ -84,22 +87,33 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 			continue // follows from a rule about pods, which is about the pod here
 		}
 		errs = append(errs, watchable(target, r.Path+".match"))
+		if t.deletions && len(r.Match.All) > 0 { // the operations and the kinds may be in different filters
+			target.Operations = []string{"CREATE", "UPDATE", "DELETE"}
+		}
 		if t.own != "" {
 			target.Namespaces = []string{t.own}
 		}
 		t.targets = append(t.targets, target)
 	}
 	t.requester, err = needsRequester(r, does)
-	return t, errors.Join(append(errs, err)...)
+	errs = append(errs, err)
+	if t.deletions && t.requester {
+		errs = append(errs, document.Unsupported(deletion, "the operation DELETE of a rule about other objects that reads the requester, of whom a deletion leaves no record,"))
+	}
+	return t, errors.Join(errs...)
 }
 
-// operations refuses those after which the trigger does not exist.
-func operations(m match.Document, path string) error {
+// operations refuses CONNECT, which leaves nothing that a watch would return. It returns the path of
+// the first DELETE; empty for none.
+func operations(m match.Document, path string) (deletion string, err error) {
 	var errs []error
 	check := func(list []string, path string) {
 		for i, operation := range list {
-			if operation == "DELETE" || operation == "CONNECT" {
-				errs = append(errs, document.Unsupported(path+"["+strconv.Itoa(i)+"]", "the operation "+operation+" of a rule about other objects"))
+			switch at := path + "[" + strconv.Itoa(i) + "]"; {
+			case operation == "CONNECT":
+				errs = append(errs, document.Unsupported(at, "the operation CONNECT of a rule about other objects"))
+			case operation == "DELETE" && deletion == "":
+				deletion = at
 			}
 		}
 	}
@@ -110,7 +124,7 @@ func operations(m match.Document, path string) error {
 	for i, f := range m.All {
 		check(f.Resources.Operations, fmt.Sprintf("%s.all[%d].resources.operations", path, i))
 	}
-	return errors.Join(errs...)
+	return deletion, errors.Join(errs...)
 }
 
 // watchable refuses kinds of triggers that cannot be watched.
@@ -132,7 +146,7 @@ func (t *triggers) NeedsRequester() bool { return t.requester }
 
 // Selects reports whether the rule may match an object; an indeterminate match counts.
 func (t *triggers) Selects(s *policy.Subject) bool {
-	if s.Subresource != "" || s.Document {
+	if s.Subresource != "" || s.Document || s.Operation == "DELETE" && !t.deletions {
 		return false
 	}
 	applies, err := t.Applies(s)
@@ -142,8 +156,7 @@ func (t *triggers) Selects(s *policy.Subject) bool {
 // ask evaluates whether the rule matches the object of a case. The answer is nil if it does, and
 // then the context is the data for its expressions.
 func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context, *rule.Answer) {
-	s := about.Subject
-	if s.Operation == "DELETE" || s.Operation == "CONNECT" || s.Subresource != "" || s.Object.IsZero() {
+	if !t.concerns(about.Subject) {
 		return nil, &rule.Answer{}
 	}
 	data, answer, doubt := t.Ask(ctx, about)
@@ -154,6 +167,17 @@ func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context
 		return nil, answer
 	}
 	return data, met(t.preconditions, data, t.Path()+".preconditions")
+}
+
+// concerns reports whether a subject of this sort may be a trigger at all.
+func (t *triggers) concerns(s *policy.Subject) bool {
+	switch {
+	case s.Subresource != "":
+		return false
+	case s.Operation == "DELETE":
+		return t.deletions && !s.OldObject.IsZero()
+	}
+	return s.Operation != "CONNECT" && !s.Object.IsZero()
 }
 
 // met evaluates preconditions. A generated object may grant rights; so a rule with indeterminate

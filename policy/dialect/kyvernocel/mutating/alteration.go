@@ -27,6 +27,9 @@ type alteration struct {
 	conditions kyvernocel.Conditions
 	// self: the changed objects are also the triggers.
 	self, requester bool
+	// deletions: the deletion of an object is a trigger, too.
+	deletions bool
+	triggers  []policy.Target
 	// skipGenerated is spec.evaluation.skipBackgroundRequests.
 	skipGenerated bool
 }
@@ -40,12 +43,13 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	if doc := b.spec.EvaluationConfiguration; doc != nil && doc.SkipBackgroundRequests != nil {
 		a.skipGenerated = *doc.SkipBackgroundRequests
 	}
-	errs := []error{derivable(b.spec.MatchConstraints)}
+	deletion, err := derivable(b.spec.MatchConstraints)
+	errs := []error{err}
+	a.deletions, a.triggers = deletion != "", kyvernocel.Confine(r.match.TargetsOfAll(), b.out.Namespace)
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
 		path, chosen = "spec.targetMatchConstraints", &doc.MatchResources
 	}
-	var err error
 	a.selections, err = b.selections(chosen, path)
 	errs = append(errs, err)
 	if doc := b.spec.TargetMatchConstraints; doc != nil && doc.Expression != "" {
@@ -58,6 +62,9 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 		return nil, err
 	}
 	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions, a.chosen())...)
+	if a.deletions && a.requester {
+		return nil, kyvernocel.Unsupported(deletion, "the operation DELETE of a policy about existing objects that reads the requester, of whom a deletion leaves no record,")
+	}
 	return a, nil
 }
 
@@ -77,16 +84,21 @@ func (a *alteration) kinds() []policy.Selection {
 	return a.selections
 }
 
-// derivable refuses triggers from which the change could not be derived again: deleted objects,
-// connections, subresources and all kinds at once.
-func derivable(doc *admission.MatchResources) error {
+// derivable refuses triggers that no watch returns: connections, subresources and all kinds at once.
+// It returns the path of the first operation that includes deletions; empty for none.
+func derivable(doc *admission.MatchResources) (deletion string, err error) {
 	var errs []error
 	for i := range doc.ResourceRules {
 		path := "spec.matchConstraints.resourceRules[" + strconv.Itoa(i) + "]"
 		for n, operation := range doc.ResourceRules[i].Operations {
-			if operation != admission.Create && operation != admission.Update {
-				errs = append(errs, kyvernocel.Unsupported(path+".operations["+strconv.Itoa(n)+"]",
-					"the operation "+string(operation)+" of a policy about existing objects"))
+			switch at := path + ".operations[" + strconv.Itoa(n) + "]"; operation {
+			case admission.Create, admission.Update:
+			case admission.Delete, admission.OperationAll: // an object itself has no CONNECT
+				if deletion == "" {
+					deletion = at
+				}
+			default:
+				errs = append(errs, kyvernocel.Unsupported(at, "the operation "+string(operation)+" of a policy about existing objects"))
 			}
 		}
 		for n, resource := range doc.ResourceRules[i].Resources {
@@ -95,7 +107,7 @@ func derivable(doc *admission.MatchResources) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return deletion, errors.Join(errs...)
 }
 
 // selections reads the selected objects, each kind and name of its own.
@@ -186,9 +198,12 @@ type labelled struct{ labels.Selector }
 // Matches reports whether labels are as they are to be.
 func (l labelled) Matches(set map[string]string) bool { return l.Selector.Matches(labels.Set(set)) }
 
+// Targets returns the kinds of triggers.
+func (a *alteration) Targets() []policy.Target { return a.triggers }
+
 // Selects reports whether the policy may match a trigger; an indeterminate match counts.
 func (a *alteration) Selects(s *policy.Subject) bool {
-	if s.Subresource != "" {
+	if s.Subresource != "" || s.Operation == opDelete && !a.deletions {
 		return false
 	}
 	matched, err := a.match.Matches(s)
@@ -208,7 +223,7 @@ func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 // Existing selects the objects that the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	s := about.Subject
-	if s.Subresource != "" {
+	if !a.isTrigger(s) {
 		return policy.Selected{}
 	}
 	activation, no := a.ask(ctx, s)
@@ -230,6 +245,20 @@ func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Sel
 			return a.alter(ctx, s, by, object)
 		},
 	}
+}
+
+// opDelete is the operation by which a trigger is deleted.
+const opDelete = string(admission.Delete)
+
+// isTrigger reports whether a subject of this sort may be a trigger at all.
+func (a *alteration) isTrigger(s *policy.Subject) bool {
+	switch {
+	case s.Kind == "" || s.Subresource != "" || a.quiet && kyvernocel.AskedAtAdmission(s):
+		return false
+	case s.Operation == opDelete:
+		return a.deletions && !s.OldObject.IsZero()
+	}
+	return !s.Object.IsZero()
 }
 
 // alter changes one object. Expressions read it as the object, and the trigger's request.

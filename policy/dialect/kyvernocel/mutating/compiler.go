@@ -26,6 +26,8 @@ import (
 type Compiler struct {
 	options             kyvernocel.Options
 	cluster, namespaced func() (*cel.Env, error)
+	// existing are the languages of policies for existing objects.
+	existing map[bool]func() (*cel.Env, error)
 	// types are read when a document first needs them.
 	types   func() *types
 	schemas *schema.Finder
@@ -33,12 +35,19 @@ type Compiler struct {
 
 // New makes a Compiler.
 func New(options kyvernocel.Options) *Compiler {
-	language := func(namespaced bool) func() (*cel.Env, error) {
+	language := func(namespaced, existing bool) func() (*cel.Env, error) {
 		o := kyvernocel.Reach(namespaced)
 		o.Variables, o.Patches = kyvernocel.OfObject(), true
+		if existing {
+			o.Variables, o.RequestPrefix = kyvernocel.OfTrigger(), kyvernocel.TriggerPrefix
+		}
 		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(o) })
 	}
-	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes), schemas: schema.NewFinder()}
+	return &Compiler{
+		options: options, cluster: language(false, false), namespaced: language(true, false),
+		existing: map[bool]func() (*cel.Env, error){false: language(false, true), true: language(true, true)},
+		types:    sync.OnceValue(newTypes), schemas: schema.NewFinder(),
+	}
 }
 
 // Recognises reports whether a document of this apiVersion and kind is a policy of this dialect.
@@ -84,12 +93,13 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	if len(r.match.Targets()) == 0 {
+	existing := b.spec.MutateExistingEnabled()
+	if len(r.match.Targets()) == 0 && !existing {
 		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
 	}
 	r.targets = kyvernocel.Confine(r.match.Targets(), b.out.Namespace)
 	var alters *alteration
-	if b.spec.MutateExistingEnabled() {
+	if existing {
 		alters, err = b.alteration(r)
 		if err != nil {
 			return err
@@ -100,8 +110,8 @@ func (b *builder) build() error {
 	if err := b.checkFields(r, alters); err != nil {
 		return err
 	}
-	if b.spec.TargetMatchConstraints != nil {
-		return nil // it is about those alone
+	if b.spec.TargetMatchConstraints != nil || len(r.targets) == 0 {
+		return nil // it is about those alone, or about deletions alone
 	}
 	return b.atAdmission(r)
 }
@@ -213,7 +223,10 @@ func (p *program) expressions() []*cel.Program {
 
 func (b *builder) program() (*program, error) {
 	env := b.cluster
-	if b.out.Namespace != "" {
+	switch namespaced := b.out.Namespace != ""; {
+	case b.spec.MutateExistingEnabled():
+		env = b.existing[namespaced]
+	case namespaced:
 		env = b.namespaced
 	}
 	p := &program{}

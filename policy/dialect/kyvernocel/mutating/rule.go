@@ -97,9 +97,6 @@ func kindOf(s *policy.Subject) schema.GroupVersionKind {
 // ask evaluates whether the rule matches a subject. The answer is nil if it does, and then the
 // activation holds the data for its expressions.
 func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *policy.Mutated) {
-	if !r.concerns(s) {
-		return nil, &policy.Mutated{}
-	}
 	matched, err := r.match.Matches(s)
 	if err != nil {
 		no := unmatched(err)

@@ -1,6 +1,7 @@
 // Package alias reads request.object and request.oldObject in CEL (cel-spec 0.25), as policies for
-// Kyverno have them, as the variables object and oldObject. The fields that an expression reads,
-// and what is known of them, are then those of the one variable.
+// Kyverno have them, as the variables object and oldObject, or as variables of these names with a
+// prefix. The fields that an expression reads, and what is known of them, are then those of the
+// one variable.
 package alias
 
 import (
@@ -13,21 +14,22 @@ import (
 
 const request = "request"
 
-// Replace replaces the aliases in a parsed expression, unless a loop has a variable of its own that
-// is named request.
-func Replace(e ast.Expr) {
+// Replace replaces the aliases in a parsed expression by variables with a prefix, unless a loop has a
+// variable of its own that is named request.
+func Replace(e ast.Expr, prefix string) {
 	if !binds(e) {
-		replace(e)
+		replace(e, prefix)
 	}
 }
 
-func replace(e ast.Expr) {
+func replace(e ast.Expr, prefix string) {
 	made := ast.NewExprFactory()
 	name, form := aliasOf(e)
+	name = prefix + name
 	switch form {
 	case none:
 		for _, part := range fieldcheck.Parts(e) {
-			replace(part)
+			replace(part, prefix)
 		}
 	case plain:
 		e.SetKindCase(made.NewIdent(e.ID(), name))
