@@ -6,7 +6,6 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/extract"
-	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -98,7 +97,5 @@ func (f *images) malformed(pointer string, err error) {
 	if pointer != "" && slices.ContainsFunc(f.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
 		return
 	}
-	f.reasons = append(f.reasons, policy.Reason{
-		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: hint.Of(policy.Malformed),
-	})
+	f.reasons = append(f.reasons, policy.ErrorReason(policy.Malformed, err, pointer))
 }

@@ -193,6 +193,15 @@ type Ref struct {
 	written    string
 }
 
+// referenceError is a reference that cannot be read, with the next step.
+type referenceError struct{ text, advice string }
+
+// Error implements error.
+func (e *referenceError) Error() string { return e.text + "; " + e.advice }
+
+// Advice implements Advised.
+func (e *referenceError) Advice() string { return e.advice }
+
 // Parse parses a reference as Docker and Kubernetes do: a missing registry is docker.io, a
 // missing path prefix there is library/, a missing tag is latest unless a digest is present. In
 // "repo:tag@digest" the tag is kept.
@@ -204,7 +213,10 @@ func Parse(s string) (Ref, error) {
 		return Ref{}, fmt.Errorf("image reference %q is longer than %d characters", shorten(s), maxReference)
 	}
 	if scheme, bare, ok := strings.Cut(s, "://"); ok {
-		return Ref{}, fmt.Errorf("image reference %q is a URL: write it without %s://, as %s", shorten(s), shorten(scheme), shorten(bare))
+		return Ref{}, &referenceError{
+			text:   fmt.Sprintf("image reference %q is a URL", shorten(s)),
+			advice: fmt.Sprintf("write the reference without %s://, as %s", shorten(scheme), shorten(bare)),
+		}
 	}
 	rest, digestPart, hasDigest := strings.Cut(s, "@")
 	ref := Ref{written: s}
@@ -215,7 +227,10 @@ func Parse(s string) (Ref, error) {
 		}
 		ref.digest = digest
 	} else if isImageID(rest) {
-		return Ref{}, fmt.Errorf("image reference %q: container runtimes read it as the ID of an image on the node; name its registry and repository", shorten(s))
+		return Ref{}, &referenceError{
+			text:   fmt.Sprintf("image reference %q: container runtimes read it as the ID of an image on the node", shorten(s)),
+			advice: "name its registry and repository",
+		}
 	}
 	tag, err := name.NewTag(rest)
 	if err != nil {

@@ -74,9 +74,9 @@ func tagOf(n int) string { return strings.Repeat("t", n) }
 
 func TestParseSuggests(t *testing.T) {
 	for input, want := range map[string]string{
-		"docker://nginx:1":         "write it without docker://, as nginx:1",
-		"https://ghcr.io/acme/app": "write it without https://, as ghcr.io/acme/app",
-		"oci://ghcr.io/acme/app":   "write it without oci://",
+		"docker://nginx:1":         "is a URL; write the reference without docker://, as nginx:1",
+		"https://ghcr.io/acme/app": "write the reference without https://, as ghcr.io/acme/app",
+		"oci://ghcr.io/acme/app":   "write the reference without oci://",
 		"Nginx:1":                  "repositories are in lower case",
 		"ghcr.io/Acme/app":         "repositories are in lower case",
 		"ghcr.io/Acme/a&b":         "can only contain",

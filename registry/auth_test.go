@@ -341,7 +341,7 @@ func TestNoTLSWhereItIsExpected(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	config := registry.Config{LoopbackTLS: []string{server.Host()}}
 	_, err := newClient(t, config).Resolve(t.Context(), image.MustParse(server.Host()+"/app:v1"))
-	if failure := wantFailure(t, err, image.Unavailable); !strings.Contains(failure.Hint, "--plain-http") || server.Count("") != 0 {
+	if failure := wantFailure(t, err, image.Unavailable); !strings.HasSuffix(failure.Hint, "set --plain-http "+server.Host()) || server.Count("") != 0 {
 		t.Errorf("got %v", err)
 	}
 }

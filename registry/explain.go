@@ -31,6 +31,7 @@ func (r *requester) explain(ctx context.Context, q request, err error) *Error {
 		failure.Kind = image.Corrupt
 	case errors.Is(err, context.DeadlineExceeded):
 		failure.Err = fmt.Errorf("no answer in time: %w", err)
+		failure.Hint = fmt.Sprintf("retry; if it persists, check the network to %s, which did not answer in time (step: %s), or allow more time (--timeout)", q.repository.Registry(), q.op)
 	case isCertificateError(err):
 		failure.final = true
 		failure.Hint = "trust its certificate authority with --registry-ca"

@@ -51,7 +51,7 @@ func (r *requester) pause(ctx context.Context, attempt int, q request, failure *
 		failure.Hint = fmt.Sprintf("the registry accepts the next request in %v; try again then", wait.Round(time.Second))
 		return failure
 	case limited && time.Now().Add(wait).After(deadline):
-		failure.Hint = fmt.Sprintf("the next retry in %v is after the deadline; increase the timeout", wait.Round(time.Millisecond))
+		failure.Hint = fmt.Sprintf("the next retry in %v is after the deadline: allow more time (--timeout)", wait.Round(time.Millisecond))
 		return failure
 	}
 	timer := time.NewTimer(wait)

@@ -32,7 +32,7 @@ func TestRetries(t *testing.T) {
 		{reason: "half a body", do: registrytest.Half(), nth: 1, requests: 2},
 		{reason: "a try that hangs", do: registrytest.Hang(), nth: 1, timeout: 100 * time.Millisecond, requests: 2},
 		{reason: "down for good", do: registrytest.Status(500), requests: 3, kind: image.Unavailable, says: "HTTP 500"},
-		{reason: "hanging for good", do: registrytest.Hang(), timeout: 20 * time.Millisecond, requests: 3, kind: image.Unavailable, says: "no answer in time"},
+		{reason: "hanging for good", do: registrytest.Hang(), timeout: 20 * time.Millisecond, requests: 3, kind: image.Unavailable, says: "did not answer in time (step: fetch manifest)"},
 		{reason: "not there", do: registrytest.Status(404), nth: 1, requests: 1, kind: image.NotFound},
 		{reason: "not for us", do: registrytest.Status(403), nth: 1, requests: 1, kind: image.Refused},
 		{reason: "a bad request", do: registrytest.Status(400), nth: 1, requests: 1, kind: image.Corrupt},

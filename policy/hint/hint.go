@@ -3,6 +3,11 @@
 // packages registry and image/mirror.
 package hint
 
+import (
+	"regexp"
+	"strings"
+)
+
 // Of returns the hint for a reason code; empty for a code in favour of an image.
 func Of[C ~string](code C) string { return byCode[string(code)] }
 
@@ -34,6 +39,30 @@ const (
 	ConfineOverride = "retry, name the image by digest, or confine the override to namespaces"
 )
 
+// ForGateway returns a hint with the settings of the gateway and the fields of policies in place of the
+// flags of the command line, which have no meaning to the reader of a denial.
+func ForGateway(text string) string {
+	if !strings.Contains(text, "--") {
+		return text
+	}
+	return settings.Replace(hostFlag.ReplaceAllString(text, "registries.hosts[$1].plainHTTP in the gateway's settings"))
+}
+
+// hostFlag is the flag of a registry without TLS.
+var hostFlag = regexp.MustCompile(`--plain-http (\S+)`)
+
+// settings has the flags of hints as hints write them. Of two that begin alike the first one counts.
+var settings = strings.NewReplacer(
+	"--registry-ca", "registries.caFile in the gateway's settings",
+	"--timeout", "timeoutSeconds of the policy or the webhook",
+	"--trusted-root, --certificate-chain, or in the policy", "trust.trustedRoot in the gateway's settings, or in the policy",
+	"--trusted-root", "trust.trustedRoot in the gateway's settings",
+	"--insecure-ignore-tlog, or rekor.ignoreTlog in a policy", "rekor.ignoreTlog in the policy",
+	"--rekor-key, or rekor.pubkey in a policy", "rekor.pubkey in the policy",
+	"--insecure-ignore-sct, or ctlog.ignoreSCT in a policy", "ctlog.ignoreSCT in the policy",
+	"trust.retiredKeys, --retired-key or --signed-not-after", "trust.retiredKeys in the gateway's settings",
+)
+
 // Write recommends a reference in place of the written one.
 func Write(ref string) string { return "write " + ref }
 
@@ -51,48 +80,48 @@ func RemoveOverride(name string) string {
 var byCode = map[string]string{
 	"unsigned":             "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: quaymaster tree IMAGE lists what this digest has",
 	"no-attestation":       "attach the attestation in the build, signed by one of the policy's signers; quaymaster tree IMAGE lists the existing ones",
-	"condition-failed":     "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
-	"denied-by-condition":  "read the policy's deny condition against the statements; a new build must not meet it",
+	"condition-failed":     "read the statement (cosign download attestation IMAGE@DIGEST) and rebuild the image so that the condition holds, or correct the policy",
+	"denied-by-condition":  "read the policy's deny condition against the statements (cosign download attestation IMAGE@DIGEST); a new build must not meet it",
 	"violated":             "change the object as the rule requires; quaymaster apply POLICY -r FILE shows every rule's result for a file",
 	"missing-digest":       "name the image by digest, or let the policy pin it (mutateDigest)",
 	"not-pinned":           "name the image by digest, or let the policy pin it (mutateDigest)",
-	"unverified":           "let an expression of the policy verify the image, or say required: false",
-	"too-few-signers":      "let the missing signers sign the same digest; two signatures by one key count once",
-	"image-not-found":      "check the name and the tag",
-	"access-refused":       "log in to the registry, or give a pull secret that may read the repository",
+	"unverified":           "let an expression of the policy verify the image (verifyImageSignatures), or set validationConfigurations.required: false",
+	"too-few-signers":      "let the missing signers sign the same digest (cosign sign IMAGE@DIGEST); two signatures by one key count once",
+	"image-not-found":      "check the name and the tag; a private repository needs a login (docker login) or a pull secret (imagePullSecrets)",
+	"access-refused":       "log in to the registry (docker login), or give a pull secret that may read the repository (imagePullSecrets)",
 	"registry-unavailable": "retry; if it persists, check the registry and network connectivity",
-	"bound-reached":        "remove needless evidence from the registry, or ask its publisher",
-	"contradiction":        "push the image again, or ask another registry: the image, a proxy or the registry may be at fault",
+	"bound-reached":        "remove needless evidence from the registry, or ask its publisher; quaymaster tree IMAGE lists it",
+	"contradiction":        "push the image again, or use another registry (quaymaster mirror IMAGE shows its mirrors): the image, a proxy or the registry may be at fault",
 	"policy-error":         "correct the reported part of the policy; until then the policy protects nothing by itself",
-	"cannot-prove":         "check the keys and trusted roots that the policy names",
+	"cannot-prove":         "check the keys and trusted roots that the policy or --trusted-root names",
 	"timed-out":            "retry; if it persists, increase --timeout, or use a mirror closer to the cluster",
-	"override-denied":      "ask the author of the override that the message names; it expires, and until then another image is needed",
+	"override-denied":      "ask the author of the override that the message names (kubectl get imageoverrides); it expires, and until then another image is needed",
 	"not-mirrored":         "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
 	"no-mirror":            "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
 	"mirror-differs":       "bring the mirror up to date, or name the image by digest; the digest that counts was used",
 	"stale":                "restore the registry, or mirror the image; cached verifications are used for as long as the policy allows (quaymaster.dev/stale-if-error)",
-	"no-pull-secret":       "create the Secret in the object's namespace, or take it from the mapping's pull secrets",
+	"no-pull-secret":       "create the Secret in the object's namespace, or take it from the mapping's pull secrets (pullSecrets)",
 	"internal-error":       "this is a defect of quaymaster: please report it with the output of quaymaster explain",
 	"malformed-reference":  "write the image as [registry/]repository[:tag][@digest]",
 
-	"wrong-key":           "sign the image with the policy's key; if the key was changed on purpose, change the policy",
+	"wrong-key":           "sign the image with the policy's key (cosign sign --key); if the key was changed on purpose, change the policy",
 	"wrong-identity":      "let the identity that the policy names sign; if the found one is right and known to you, change the policy",
 	"wrong-extension":     "build from the source that the policy names; a fork or another branch signs under its own name",
 	"wrong-annotation":    "sign again with the annotations that the policy asks for (cosign sign -a KEY=VALUE)",
-	"wrong-digest":        "sign this digest; a signature was copied here from another image",
-	"wrong-predicate":     "attest with the predicate type that the policy names",
+	"wrong-digest":        "sign this digest (cosign sign IMAGE@DIGEST); a signature was copied here from another image",
+	"wrong-predicate":     "attest with the predicate type that the policy names (cosign attest --type)",
 	"wrong-format":        "sign with a tool in a format that this authority supports (cosign for keys and identities, notation for its trust stores)",
 	"bad-signature":       "sign again, and find out how the signed bytes or the signature were changed",
-	"malformed":           "remove the broken evidence and sign again",
+	"malformed":           "remove the broken evidence (quaymaster tree IMAGE lists it) and sign again",
 	"untrusted-chain":     "give the certificate authority that issued the signer's certificate (--trusted-root, --certificate-chain, or in the policy), or sign with one that is trusted",
 	"expired-certificate": "sign again, with a timestamp or log entry from within the certificate's lifetime",
 	"no-log-entry":        "sign with a transparency log (cosign's default), or ask for none: --insecure-ignore-tlog, or rekor.ignoreTlog in a policy",
-	"bad-log-entry":       "give the policy the public key of the log that was used, or sign with the log that it trusts",
-	"no-sct":              "sign with a certificate authority that logs its certificates, or let the policy ask for no timestamp of one",
-	"bad-sct":             "give the policy the key of the certificate log that was used",
+	"bad-log-entry":       "give the policy the public key of the log that was used (--rekor-key, or rekor.pubkey in a policy), or sign with the log that it trusts",
+	"no-sct":              "sign with a certificate authority that logs its certificates, or ask for no timestamp of one: --insecure-ignore-sct, or ctlog.ignoreSCT in a policy",
+	"bad-sct":             "give the policy the key of the certificate log that was used (ctlog.pubkey)",
 	"no-timestamp":        "sign with a timestamp authority or a transparency log that provides the time",
-	"bad-timestamp":       "give the policy the timestamp authority's certificates, or sign again with the one that it trusts",
-	"outside-validity":    "sign again with an authority that is valid now; this one was retired",
+	"bad-timestamp":       "give the policy the timestamp authority's certificates (ctlog.tsaCertChain, or in the trusted root), or sign again with the one that it trusts",
+	"outside-validity":    "sign again with an authority that is valid now; this one was retired (trust.retiredKeys, --retired-key or --signed-not-after)",
 	"expired":             "signature expired; sign the image again",
 	"revoked":             "sign again with a certificate that is not revoked, and find out why this one was",
 }

@@ -111,8 +111,8 @@ func (p *page) reason(rule, entry string, r policy.Reason) {
 	if r.Path != entry {
 		path = review.Plain(r.Path, review.MaxField)
 	}
-	advice := r.Hint
-	if p.advise {
+	advice := ""
+	if p.advise || r.Hint != "" {
 		advice = review.Fix(r)
 	}
 	p.advise = false

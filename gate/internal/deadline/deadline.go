@@ -22,6 +22,9 @@ func (e Exceeded) Error() string { return e.Err.Error() }
 // of the registry.
 func (Exceeded) Unwrap() error { return context.DeadlineExceeded }
 
+// Advice implements image.Advised: the cause knows which service and step took the time.
+func (e Exceeded) Advice() string { return image.Advice(e.Err) }
+
 // As implements errors.As for gaps alone: the end of the request's time does not change which
 // repository could not be read.
 func (e Exceeded) As(target any) bool {

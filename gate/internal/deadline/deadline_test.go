@@ -9,6 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 func TestMark(t *testing.T) {
@@ -96,6 +98,35 @@ func TestIsUnresponsive(t *testing.T) {
 	} {
 		if got := IsUnresponsive(c.err); got != c.want {
 			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
+
+// slow is a failure that knows its next step.
+type slow struct{ error }
+
+// Advice implements image.Advised.
+func (slow) Advice() string { return "check the network to registry.example" }
+
+// Unwrap returns the cause.
+func (s slow) Unwrap() error { return s.error }
+
+// TestReasonOfDeadline: the next step of the end of a request's time names the service that took it, where the
+// cause knows it.
+func TestReasonOfDeadline(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	known := slow{fmt.Errorf("resolve: %w; check the network to registry.example", context.DeadlineExceeded)}
+	for reason, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a cause that knows it": {known, "check the network to registry.example"},
+		"within another error":  {fmt.Errorf("search: %w", known), "check the network to registry.example"},
+		"one that does not":     {context.DeadlineExceeded, hint.Of(policy.TimedOut)},
+	} {
+		if got := Reason(Mark(over, c.err), "spec"); got.Code != policy.TimedOut || got.Hint != c.want {
+			t.Errorf("%s: %+v", reason, got)
 		}
 	}
 }

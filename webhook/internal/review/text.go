@@ -99,10 +99,10 @@ func Rule(p *policy.Policy, rule string) string {
 
 // Fix returns the advice of a reason, or that of its code.
 func Fix(r policy.Reason) string {
-	if r.Hint != "" {
-		return r.Hint
+	if r.Hint == "" {
+		return hint.ForGateway(hint.Of(r.Code))
 	}
-	return hint.Of(r.Code)
+	return hint.ForGateway(r.Hint)
 }
 
 // Codes returns the distinct codes of an outcome that does not allow, sorted: those of the object,

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -28,7 +29,7 @@ type Cause struct {
 func (c Cause) because(reasons []policy.Reason) Cause {
 	if len(reasons) > 0 {
 		r := reasons[0]
-		c.Code, c.Message, c.Expected, c.Found, c.Fix = string(r.Code), r.Message, r.Expected, r.Found, r.Hint
+		c.Code, c.Message, c.Expected, c.Found, c.Fix = string(r.Code), r.Message, r.Expected, r.Found, hint.ForGateway(r.Hint)
 	}
 	return c
 }
