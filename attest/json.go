@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
@@ -193,7 +195,7 @@ func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {
 		members[key] = bytes.TrimSpace(b[start:i])
 		for _, name := range names {
 			if key != name && strings.EqualFold(key, name) {
-				return nil, fmt.Errorf("field %q: did you mean %q?", shorten(key), name)
+				return nil, fmt.Errorf("field %q%s", shorten(key), spelling.DidYouMean(strconv.Quote(name)))
 			}
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 )
 
 const (
@@ -163,9 +167,46 @@ func load(kubeconfig, context string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
+		if missing := missingContext(kubeconfig, context); missing != nil {
+			return nil, missing
+		}
 		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", kubeconfig, err)
 	}
 	return config, nil
+}
+
+// ContextError reports that a kubeconfig has no such context.
+type ContextError struct {
+	Kubeconfig, Context string
+	// Known are the contexts of the file, in the order of their names.
+	Known []string
+}
+
+// Error implements error.
+func (e *ContextError) Error() string {
+	text := fmt.Sprintf("context %q does not exist in kubeconfig %s%s", e.Context, e.Kubeconfig, spelling.DidYouMean(spelling.Similar(e.Context, e.Known)))
+	if len(e.Known) == 0 {
+		return text + ": it has no contexts"
+	}
+	return text + "; its contexts are " + strings.Join(e.Known, ", ")
+}
+
+// missingContext returns an error if the kubeconfig can be read and does not have the context.
+func missingContext(kubeconfig, context string) error {
+	names, err := Contexts(kubeconfig)
+	if context == "" || err != nil || slices.Contains(names, context) {
+		return nil
+	}
+	return &ContextError{Kubeconfig: kubeconfig, Context: context, Known: names}
+}
+
+// Contexts returns the names of the contexts of a kubeconfig, sorted.
+func Contexts(kubeconfig string) ([]string, error) {
+	read, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+	}
+	return slices.Sorted(maps.Keys(read.Contexts)), nil
 }
 
 // Definition returns a CustomResourceDefinition as JSON; at most 8 MiB.

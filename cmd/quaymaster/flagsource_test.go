@@ -137,14 +137,15 @@ func TestFlagsThatWeaken(t *testing.T) {
 func TestFilesOfFlagsRefused(t *testing.T) {
 	const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Flags\n"
 	for reason, c := range map[string][2]string{
-		"a misspelt flag":           {head + "flags: {outptu: json}\n", "flags.outptu: there is no such name: did you mean output?"},
+		"a misspelt flag":           {head + "flags: {outptu: json}\n", "line 3: flags.outptu: there is no such name: did you mean output?"},
 		"a misspelt command":        {head + "commands: {verfy: {}}\n", "commands.verfy: there is no such name: did you mean verify?"},
 		"a flag of another command": {head + "commands: {version: {policy: [x]}}\n", "commands.version.policy: there is no such name"},
 		"another kind":              {"apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n", "want apiVersion quaymaster.dev/v1alpha1 and kind Flags"},
-		"an unknown field":          {head + "flag: {}\n", "flag: unknown field"},
-		"a value of another type":   {head + "flags: {output: {a: b}}\n", "output: want a string"},
-		"no YAML":                   {"a: [", "yaml"},
-		"a list for one value":      {head + "flags: {output: [json, text]}\n", "--output takes one value"},
+		"an unknown field":          {head + "flag: {}\n", "line 3: flag: unknown field: did you mean flags?"},
+		"a value of another type":   {head + "flags:\n  output: {a: b}\n", "line 4: flags.output: want a string"},
+		"no YAML":                   {"a: [", "YAML: line 1: did not find expected"},
+		"a list for one value":      {head + "flags: {output: [json, text]}\n", "line 3: flags.output: --output takes one value"},
+		"a flag of one command":     {head + "commands:\n  version:\n    output: [json, text]\n", "line 5: commands.version.output: --output takes one value"},
 		"two documents":             {head + "flags: {output: json}\n---\n" + head, "more than one document"},
 		"--config in a file":        {head + "flags: {config: x}\n", "flags.config: there is no such name"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 // Bounds, so that a document cannot make each admission slow. They are far above real documents.
@@ -103,7 +104,7 @@ func parse(text []byte, source string) (*Document, error) {
 	}
 	raw, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
 	var e envelope
 	if err := decode(raw, &e, ""); err != nil {

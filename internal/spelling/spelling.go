@@ -1,4 +1,4 @@
-// Package spelling finds the name that a misspelt one was meant to be.
+// Package spelling finds the name that a misspelt one was meant to be, and words the suggestion.
 package spelling
 
 import "strings"
@@ -12,6 +12,36 @@ func Nearest(name string, names []string) string {
 		}
 	}
 	return best
+}
+
+// leastCompletion is the number of letters from which the beginning of a name suggests the name.
+const leastCompletion = 3
+
+// Similar returns the name that a misspelt or unfinished one was meant to be, or "": the most similar
+// one, else the only one that begins so.
+func Similar(name string, names []string) string {
+	if nearest := Nearest(name, names); nearest != "" || len(name) < leastCompletion {
+		return nearest
+	}
+	found := ""
+	for _, candidate := range names {
+		if strings.HasPrefix(strings.ToLower(candidate), strings.ToLower(name)) {
+			if found != "" {
+				return ""
+			}
+			found = candidate
+		}
+	}
+	return found
+}
+
+// DidYouMean returns the end of a message about an unknown name, with the name that Nearest or Similar
+// found; empty for none.
+func DidYouMean(found string) string {
+	if found == "" {
+		return ""
+	}
+	return ": did you mean " + found + "?"
 }
 
 // distance is how many letters must be put in, left out, changed or swapped with

@@ -43,6 +43,30 @@ func TestNearestBounds(t *testing.T) {
 	}
 }
 
+func TestSimilar(t *testing.T) {
+	names := []string{"verify", "version", "certificate-identity", "certificate-chain"}
+	for _, c := range []struct{ reason, name, want string }{
+		{"a misspelt name", "verfiy", "verify"},
+		{"the beginning of one name", "veri", "verify"},
+		{"of one, in another case", "VERS", "version"},
+		{"of two", "certificate", ""},
+		{"too short", "ve", ""},
+		{"another name", "apply", ""},
+	} {
+		if got := spelling.Similar(c.name, names); got != c.want {
+			t.Errorf("%s: %q", c.reason, got)
+		}
+	}
+}
+
+func ExampleDidYouMean() {
+	fmt.Println("unknown field" + spelling.DidYouMean(spelling.Nearest("validat", []string{"validate"})))
+	fmt.Println("unknown field" + spelling.DidYouMean(spelling.Nearest("zone", []string{"validate"})))
+	// Output:
+	// unknown field: did you mean validate?
+	// unknown field
+}
+
 func ExampleNearest() {
 	fmt.Println(spelling.Nearest("imageReferenzes", []string{"imageReferences", "imageExtractors"}))
 	// Output: imageReferences

@@ -45,6 +45,14 @@ func Decode(data []byte, into any) ([]*Problem, error) {
 	return problems, nil
 }
 
+// Wanter is implemented by types that read their own JSON: Wanted is the value that they accept.
+type Wanter interface{ Wanted() string }
+
+// Unfit returns the error of a Wanter's UnmarshalJSON about a value. Decode knows its path.
+func Unfit[T Wanter](value []byte) error {
+	return &json.UnmarshalTypeError{Value: string(value), Type: reflect.TypeFor[T]()}
+}
+
 // Readable turns an error about a value of another type, of encoding/json or of
 // github.com/go-json-experiment/json, into a *Problem, which names no type of Go. It returns any
 // other error as it is.
@@ -74,6 +82,9 @@ func kinds() map[byte]string {
 func wanted(of reflect.Type) string {
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()
+	}
+	if wanter, ok := reflect.Zero(of).Interface().(Wanter); ok {
+		return wanter.Wanted()
 	}
 	switch of.Kind() {
 	case reflect.Slice, reflect.Array:

@@ -49,6 +49,17 @@ func child(of *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
+// Readable returns an error about the syntax of YAML without the names of the parsers in it.
+func Readable(err error) error {
+	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
+	text = strings.TrimPrefix(text, "yaml: ")
+	var lines []string
+	for line := range strings.Lines(strings.TrimPrefix(text, "unmarshal errors:\n")) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return errors.New(strings.Join(lines, "; "))
+}
+
 // Locate puts the line of the field that each error begins with before the error.
 func Locate(text []byte, err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	sigsyaml "sigs.k8s.io/yaml"
+
 	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
@@ -45,6 +47,20 @@ func TestOf(t *testing.T) {
 func ExampleOf() {
 	fmt.Println(yamlline.Of([]byte("kind: Configuration\nlog:\n  level: loud\n"), "log.level"))
 	// Output: 3
+}
+
+// TestReadable: no error about syntax names a parser.
+func TestReadable(t *testing.T) {
+	for _, c := range []struct{ reason, document, want string }{
+		{"a list without an end", "a: [\n", "line 1: did not find expected node content"},
+		{"a mapping in a value", "a: b: c\n", "mapping values are not allowed in this context"},
+		{"a key that is set twice", "a: 1\nb: 2\na: 3\n", `line 3: key "a" already set in map`},
+	} {
+		_, err := sigsyaml.YAMLToJSONStrict([]byte(c.document))
+		if err == nil || yamlline.Readable(err).Error() != c.want {
+			t.Errorf("%s: %v, %v", c.reason, err, yamlline.Readable(err))
+		}
+	}
 }
 
 func FuzzOf(f *testing.F) {

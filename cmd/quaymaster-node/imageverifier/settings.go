@@ -6,14 +6,18 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 const (
@@ -101,6 +105,22 @@ func ReadSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
+// decode reads YAML strictly.
+func (s *Settings) decode(text []byte) error {
+	text, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return fmt.Errorf("YAML: %w", yamlline.Readable(err))
+	}
+	problems, err := strictjson.Decode(text, s)
+	for _, problem := range problems {
+		if strings.HasPrefix(problem.What, "unknown") {
+			problem.What += spelling.DidYouMean(fieldname.Nearest(problem.Path, reflect.TypeFor[Settings]()))
+		}
+		err = errors.Join(err, problem)
+	}
+	return err
+}
+
 func readSettings(path string) (*Settings, error) {
 	text, err := ReadFile(path, maxSettings)
 	if err != nil {
@@ -113,17 +133,9 @@ func readSettings(path string) (*Settings, error) {
 	} else if owner, known := ownerOf(info); known && owner != 0 && owner != os.Geteuid() {
 		return nil, fmt.Errorf("its owner is the user %d: want root, or the user that containerd runs as", owner)
 	}
-	text, err = yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, err
-	}
 	s := &Settings{timeout: DefaultTimeout}
-	problems, err := strictjson.Decode(text, s)
-	for _, problem := range problems {
-		err = errors.Join(err, problem)
-	}
-	if err != nil {
-		return nil, err
+	if err := s.decode(text); err != nil {
+		return nil, yamlline.Locate(text, err)
 	}
 	if s.Timeout != "" {
 		s.timeout, err = time.ParseDuration(s.Timeout)

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/cluster"
@@ -20,6 +21,9 @@ func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
 	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: t.Kubeconfig(f.kubeconfig), Context: f.context, Version: t.Version(),
 	})
+	if _, missing := errors.AsType[*cluster.ContextError](err); missing {
+		return nil, fmt.Errorf("--context: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 )
@@ -124,9 +126,15 @@ func (r Registries) check(found *complaints) {
 
 // checkKind refuses another document before its fields are, with the better error message.
 func checkKind(text []byte) error {
-	var head *struct{ APIVersion, Kind string }
+	var head *struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
 	if err := yaml.Unmarshal(text, &head); err != nil {
-		return err
+		if _, other := errors.AsType[*strictjson.Problem](strictjson.Readable(err)); other {
+			return strictjson.Readable(err)
+		}
+		return fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
 	if head == nil {
 		return errors.New("the file is empty")

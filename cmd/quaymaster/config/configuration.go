@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/fieldname"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
@@ -288,19 +289,6 @@ type Traces struct {
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// Duration is a time span, written as in 30s.
-type Duration time.Duration
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *Duration) UnmarshalJSON(text []byte) error {
-	parsed, err := time.ParseDuration(strings.Trim(string(text), `"`))
-	if err != nil || parsed < 0 {
-		return fmt.Errorf("%s: want a duration such as 30s", text)
-	}
-	*d = Duration(parsed)
-	return nil
-}
-
 // Load reads a configuration file; an empty path is the default configuration.
 func Load(path string) (Configuration, error) {
 	if path == "" {
@@ -325,7 +313,7 @@ func Parse(text []byte) (Configuration, error) {
 	}
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return c, err
+		return c, fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
 	if err := c.decode(text); err != nil {
 		return c, err
@@ -338,8 +326,8 @@ func Parse(text []byte) (Configuration, error) {
 func (c *Configuration) decode(text []byte) error {
 	problems, err := strictjson.Decode(text, c)
 	for _, problem := range problems {
-		if right := fieldname.Nearest(problem.Path, reflect.TypeFor[Configuration]()); right != "" && strings.HasPrefix(problem.What, "unknown") {
-			problem.What += ": did you mean " + right + "?"
+		if strings.HasPrefix(problem.What, "unknown") {
+			problem.What += spelling.DidYouMean(fieldname.Nearest(problem.Path, reflect.TypeFor[Configuration]()))
 		}
 		err = errors.Join(err, problem)
 	}

@@ -1,8 +1,6 @@
 package config
 
-import (
-	"fmt"
-)
+import "github.com/quaymaster/quaymaster/internal/strictjson"
 
 // StatusWriting selects the policy kinds with a written status, among those that another engine
 // writes as well.
@@ -22,8 +20,11 @@ func (s *StatusWriting) UnmarshalJSON(text []byte) error {
 	}
 	choice, known := choices[string(text)]
 	if !known {
-		return fmt.Errorf("%s: want auto, always or never", text)
+		return strictjson.Unfit[StatusWriting](text)
 	}
 	*s = choice
 	return nil
 }
+
+// Wanted implements strictjson.Wanter.
+func (StatusWriting) Wanted() string { return "auto, always or never" }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/spelling"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/autogen"
@@ -110,7 +111,7 @@ func read(text []byte, into any) ([]byte, error) {
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
 	return data, document.Decode(data, into, "")
 }
@@ -275,7 +276,7 @@ func headOf(raw json.RawMessage, path string) (ruleHead, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if spelling.Nearest(name, []string{"verifyImages"}) != "" {
-			return head, field.Fail(path+"."+name, "unknown field: did you mean verifyImages?")
+			return head, field.Fail(path+"."+name, "unknown field%s", spelling.DidYouMean("verifyImages"))
 		}
 	}
 	kinds := 0

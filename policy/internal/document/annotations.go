@@ -30,11 +30,8 @@ func UnknownAnnotations(annotations map[string]string, known ...string) error {
 		case !strings.HasPrefix(key, ownAnnotations), slices.Contains(known, key):
 		case key == GuardAnnotation, key == RequesterAnnotation, key == OriginAnnotation:
 		default:
-			hint := ""
-			if near := spelling.Nearest(key, append(known, GuardAnnotation)); near != "" {
-				hint = ": did you mean " + near + "?"
-			}
-			errs = append(errs, field.Fail("metadata.annotations["+key+"]", "unknown annotation%s", hint))
+			near := spelling.Nearest(key, append(known, GuardAnnotation))
+			errs = append(errs, field.Fail("metadata.annotations["+key+"]", "unknown annotation%s", spelling.DidYouMean(near)))
 		}
 	}
 	return errors.Join(errs...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/fieldname"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
@@ -53,8 +54,8 @@ func Decode(data []byte, into any, path string) error {
 	var errs []error
 	for _, problem := range problems {
 		what := problem.What
-		if right := fieldname.Nearest(problem.Path, reflect.TypeOf(into)); right != "" && strings.HasPrefix(what, "unknown") {
-			what += ": did you mean " + right + "?"
+		if strings.HasPrefix(what, "unknown") {
+			what += spelling.DidYouMean(fieldname.Nearest(problem.Path, reflect.TypeOf(into)))
 		}
 		errs = append(errs, field.Fail(Join(path, problem.Path), "%s", what))
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 const (
@@ -66,7 +67,7 @@ func ReadUpTo(most int, text []byte, into any) ([]byte, error) {
 	}
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
 	problems, err := strictjson.Decode(data, into)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestRead(t *testing.T) {
 		{"list: a", "list: want a list, found string", "a text for a list"},
 		{"is: a", "is: want true or false, found string", "a text for a choice"},
 		{"below: a", "below: want an object, found string", "a text for an object"},
-		{"name: {", "yaml", "no YAML"},
+		{"name: {", "YAML: line 1", "no YAML"},
 		{strings.Repeat(" ", field.MaxDocument+1), "exceeds the bound", "size"},
 	} {
 		_, err := field.Read([]byte(c.text), &document{})

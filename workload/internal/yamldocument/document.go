@@ -8,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	k8syaml "sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 // Bounds of a document.
@@ -45,7 +47,7 @@ func check(document []byte) (overrides bool, err error) {
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
 		return false, nil
 	} else if err != nil {
-		return false, err
+		return false, yamlline.Readable(err)
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {

@@ -6,10 +6,12 @@ package flagsource
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,8 +19,11 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
+	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -52,6 +57,7 @@ type document struct {
 type file struct {
 	document
 	path    string
+	text    []byte
 	trusted bool // it may set every flag
 }
 
@@ -115,7 +121,10 @@ func apply(cmd *cobra.Command, f *pflag.Flag, path string, env func(string) stri
 		if reason := refusal(f, values); reason != "" {
 			return fmt.Errorf("%s: %s", variable, reason)
 		}
-		return set(cmd, f, variable, values)
+		if err := set(cmd, f, variable, values); err != nil {
+			return fmt.Errorf("%s: %w", variable, err)
+		}
+		return nil
 	}
 	for _, from := range files {
 		if !from.trusted {
@@ -129,8 +138,10 @@ func apply(cmd *cobra.Command, f *pflag.Flag, path string, env func(string) stri
 
 // apply sets one flag from the file, if that has it.
 func (f *file) apply(cmd *cobra.Command, flag *pflag.Flag, path string) (found bool, err error) {
+	field := "commands." + path + "." + flag.Name
 	value, found := f.Commands[path][flag.Name]
 	if !found {
+		field = "flags." + flag.Name
 		value, found = f.Flags[flag.Name]
 	}
 	if !found {
@@ -138,27 +149,38 @@ func (f *file) apply(cmd *cobra.Command, flag *pflag.Flag, path string) (found b
 	}
 	values, err := texts(value)
 	if err != nil {
-		return true, fmt.Errorf("%s: %s: %w", f.path, flag.Name, err)
+		return true, f.fail(field, err)
 	}
 	if reason := refusal(flag, values); reason != "" && !f.trusted {
-		return true, fmt.Errorf("%s: %s", f.path, reason)
+		return true, f.fail(field, errors.New(reason))
 	}
-	return true, set(cmd, flag, f.path, values)
+	if err := set(cmd, flag, f.path, values); err != nil {
+		return true, f.fail(field, err)
+	}
+	return true, nil
+}
+
+// fail returns an error about a field, with the file and the line.
+func (f *file) fail(field string, err error) error {
+	if line := yamlline.Of(f.text, field); line > 0 {
+		return fmt.Errorf("%s: line %d: %s: %w", f.path, line, field, err)
+	}
+	return fmt.Errorf("%s: %s: %w", f.path, field, err)
 }
 
 // set sets a flag; one that is no list takes one value.
 func set(cmd *cobra.Command, f *pflag.Flag, source string, values []string) error {
 	list, isList := f.Value.(pflag.SliceValue)
 	if !isList && len(values) != 1 {
-		return fmt.Errorf("%s: --%s takes one value", source, f.Name)
+		return fmt.Errorf("--%s takes one value", f.Name)
 	}
 	if isList {
 		if err := list.Replace(values); err != nil {
-			return fmt.Errorf("%s: --%s: %w", source, f.Name, err)
+			return fmt.Errorf("--%s: %w", f.Name, err)
 		}
 		f.Changed = true
 	} else if err := cmd.Flags().Set(f.Name, values[0]); err != nil {
-		return fmt.Errorf("%s: %w", source, err)
+		return usage.ValueError(err)
 	}
 	return cmd.Flags().SetAnnotation(f.Name, annotation, append([]string{source}, values...))
 }
@@ -235,16 +257,18 @@ func load(path string) (file, error) {
 	if documents := bytes.Count(append([]byte("\n"), text...), []byte("\n---")); documents > 1 || documents == 1 && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("---")) {
 		return f, fmt.Errorf("%s has more than one document", path)
 	}
+	f.text = text
 	text, err = yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return f, fmt.Errorf("%s: %w", path, err)
+		return f, fmt.Errorf("%s: YAML: %w", path, yamlline.Readable(err))
 	}
 	problems, err := strictjson.Decode(text, &f.document)
 	if len(problems) > 0 {
+		problems[0].What += spelling.DidYouMean(fieldname.Nearest(problems[0].Path, reflect.TypeFor[document]()))
 		err = problems[0]
 	}
 	if err != nil {
-		return f, fmt.Errorf("%s: %w", path, err)
+		return f, fmt.Errorf("%s: %w", path, yamlline.Locate(f.text, err))
 	}
 	if f.APIVersion != apiVersion || f.Kind != kind {
 		return f, fmt.Errorf("%s: want apiVersion %s and kind %s, found %q and %q", path, apiVersion, kind, f.APIVersion, f.Kind)
@@ -291,9 +315,5 @@ func (f *file) known(path, name string, names []string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	hint := ""
-	if near := spelling.Nearest(name, names); near != "" && near != name {
-		hint = ": did you mean " + near + "?"
-	}
-	return fmt.Errorf("%s: %s.%s: there is no such name%s", f.path, path, name, hint)
+	return f.fail(path+"."+name, fmt.Errorf("there is no such name%s", spelling.DidYouMean(spelling.Similar(name, names))))
 }

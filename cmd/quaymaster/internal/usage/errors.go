@@ -12,9 +12,6 @@ import (
 	"github.com/quaymaster/quaymaster/internal/spelling"
 )
 
-// distance is the number of wrong letters in a name that still gets a suggestion.
-func distance(name string) int { return min(2, len(name)/3) }
-
 // NoArguments refuses arguments. To a command with subcommands they are unknown commands.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -23,8 +20,32 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() {
 		return fmt.Errorf("%s takes no arguments, found %q", cmd.CommandPath(), args[0])
 	}
-	cmd.SuggestionsMinimumDistance = distance(args[0])
-	return fmt.Errorf("unknown command %q%s; see: %s --help", args[0], didYouMean(cmd.SuggestionsFor(args[0]), ""), cmd.CommandPath())
+	return fmt.Errorf("unknown command %q%s; see: %s --help", args[0], spelling.DidYouMean(similarCommand(cmd, args[0])), cmd.CommandPath())
+}
+
+// similarCommand returns the subcommand that a misspelt name was meant to be, or the path of one below
+// another command.
+func similarCommand(cmd *cobra.Command, name string) string {
+	var names []string
+	below := ""
+	for _, child := range cmd.Commands() {
+		if !child.IsAvailableCommand() && child.Name() != "help" {
+			continue
+		}
+		if slices.Contains(child.SuggestFor, name) {
+			return child.Name()
+		}
+		names = append(append(names, child.Name()), child.Aliases...)
+		for _, grandchild := range child.Commands() {
+			if grandchild.Name() == name && child.Name() != "completion" && below == "" {
+				below = child.Name() + " " + name
+			}
+		}
+	}
+	if similar := spelling.Similar(name, names); similar != "" {
+		return similar
+	}
+	return below
 }
 
 // Arguments requires at least one argument, and at most so many; 0 means any number. Name is
@@ -41,39 +62,82 @@ func Arguments(name string, most int) cobra.PositionalArgs {
 	}
 }
 
-// didYouMean is the part of an error that suggests names.
-func didYouMean(names []string, prefix string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return ": did you mean " + prefix + strings.Join(names, " or "+prefix) + "?"
-}
-
 // Choice refuses a value of a flag that is none of the names, and suggests the most similar one.
 func Choice(flag, value string, names ...string) error {
 	if slices.Contains(names, value) {
 		return nil
 	}
-	nearest := ""
-	if name := spelling.Nearest(value, names); name != "" {
-		nearest = "did you mean " + name + "? "
-	}
 	last := len(names) - 1
-	return fmt.Errorf("%s %s: %swant %s or %s", flag, value, nearest, strings.Join(names[:last], ", "), names[last])
+	wanted := fmt.Sprintf("want %s or %s", strings.Join(names[:last], ", "), names[last])
+	if suggestion := spelling.DidYouMean(spelling.Similar(value, names)); suggestion != "" {
+		return fmt.Errorf("%s %s%s %s", flag, value, suggestion, wanted)
+	}
+	return fmt.Errorf("%s %s: %s", flag, value, wanted)
 }
 
-// flagError suggests a flag in place of an unknown one.
+// flagError replaces the error of a command line that cannot be parsed.
 func flagError(cmd *cobra.Command, err error) error {
-	suggestion := ""
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && len(unknown.GetSpecifiedName()) > 1 {
-		// cobra compares names of commands only.
-		flags := &cobra.Command{SuggestionsMinimumDistance: distance(unknown.GetSpecifiedName())}
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-		})
-		suggestion = didYouMean(flags.SuggestionsFor(unknown.GetSpecifiedName()), "--")
+	return fmt.Errorf("%s; see: %s --help", flagText(cmd, err), cmd.CommandPath())
+}
+
+func flagText(cmd *cobra.Command, err error) string {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(cmd, unknown)
 	}
-	return fmt.Errorf("%w%s; see: %s --help", err, suggestion, cmd.CommandPath())
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		placeholder, _ := pflag.UnquoteUsage(missing.GetFlag())
+		return fmt.Sprintf("--%s needs a value: %s", missing.GetFlag().Name, placeholder)
+	}
+	if syntax, ok := errors.AsType[*pflag.InvalidSyntaxError](err); ok {
+		return syntax.GetSpecifiedFlag() + " is no flag: want --NAME or --NAME=VALUE"
+	}
+	return ValueError(err).Error()
+}
+
+// unknownFlag suggests a flag in place of an unknown one. Of shorthands the whole group may be the name
+// of a flag: -key is --key with a dash too few.
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	name, group := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+	if group == "" {
+		return "unknown flag --" + name + flagSuggestion(spelling.Similar(name, names))
+	}
+	whole, _, _ := strings.Cut(group, "=")
+	if len(group) == 1 {
+		return "unknown flag -" + group
+	}
+	return "unknown flag -" + name + " in -" + whole + flagSuggestion(spelling.Similar(whole, names))
+}
+
+func flagSuggestion(name string) string {
+	if name == "" {
+		return ""
+	}
+	return spelling.DidYouMean("--" + name)
+}
+
+// ValueError returns an error about the value of a flag that names the accepted values, in place of one
+// of the library's. It returns any other error as it is.
+func ValueError(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	wanted := errors.Unwrap(wrong).Error()
+	switch kind := wrong.GetFlag().Value.Type(); {
+	case kind == "duration":
+		wanted = "want a duration such as 30s or 5m"
+	case kind == "bool":
+		wanted = "want true or false"
+	case strings.HasPrefix(kind, "float"):
+		wanted = "want a number"
+	case strings.HasPrefix(kind, "uint"):
+		wanted = "want a whole number from 0"
+	case strings.HasPrefix(kind, "int"):
+		wanted = "want a whole number"
+	}
+	return fmt.Errorf("--%s %s: %s", wrong.GetFlag().Name, wrong.GetValue(), wanted)
 }
 
 // AdaptErrors changes the errors of a command with subcommands, and adds cobra's own subcommands
@@ -90,6 +154,7 @@ func AdaptErrors(root *cobra.Command) {
 			cmd.Long = "Completion prints a script that completes commands, flags and values in a shell." + completionStatus
 			cmd.Example = completionExamples(root, "bash", "zsh", "fish")
 			for _, shell := range cmd.Commands() {
+				shell.Args = NoArguments
 				shell.Long += completionStatus
 				shell.Example = completionExamples(root, shell.Name(), shell.Name()+" --no-descriptions", shell.Name()+" --help")
 			}

@@ -159,3 +159,68 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestErrors: no error about a command line has the words of a library, and each suggests what was meant.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ reason, line, want string }{
+		{"a misspelt command", "cpoy", `unknown command "cpoy": did you mean copy?; see: tool --help`},
+		{"the beginning of a command", "cop", `unknown command "cop": did you mean copy?; see: tool --help`},
+		{"a command of another program", "duplicate", `unknown command "duplicate": did you mean copy?; see: tool --help`},
+		{"a command below another", "list", `unknown command "list": did you mean store list?; see: tool --help`},
+		{"a misspelt command below another", "store lst", `unknown command "lst": did you mean list?; see: tool store --help`},
+		{"another word", "verify", `unknown command "verify"; see: tool --help`},
+		{"an argument of a shell", "completion bash x", `tool completion bash takes no arguments, found "x"`},
+		{"a misspelt flag", "copy --frce", "unknown flag --frce: did you mean --force?; see: tool copy --help"},
+		{"the beginning of a flag", "copy --time=1s", "unknown flag --time: did you mean --timeout?; see: tool copy --help"},
+		{"another flag", "copy --zone", "unknown flag --zone; see: tool copy --help"},
+		{"a letter", "copy -z", "unknown flag -z; see: tool copy --help"},
+		{"a flag with one dash", "copy -timeout 1s", "unknown flag -t in -timeout: did you mean --timeout?; see: tool copy --help"},
+		{"letters", "copy -fz", "unknown flag -z; see: tool copy --help"},
+		{"a flag without a value", "copy --timeout", "--timeout needs a value: duration; see: tool copy --help"},
+		{"a short flag without a value", "copy -c", "--count needs a value: N; see: tool copy --help"},
+		{"no duration", "copy --timeout 5", "--timeout 5: want a duration such as 30s or 5m; see: tool copy --help"},
+		{"no number", "copy --count x", "--count x: want a whole number; see: tool copy --help"},
+		{"a negative number", "copy --least -1", "--least -1: want a whole number from 0; see: tool copy --help"},
+		{"no fraction", "copy --share x", "--share x: want a number; see: tool copy --help"},
+		{"no boolean", "copy --force=maybe", "--force maybe: want true or false; see: tool copy --help"},
+		{"no name", "copy --=x", "--=x is no flag: want --NAME or --NAME=VALUE; see: tool copy --help"},
+		{"arguments", "copy a", `tool copy takes no arguments, found "a"`},
+		{"nothing", "store list", "name a store: tool store list STORE [flags]"},
+		{"two arguments", "store list a b", "tool store list takes 1 argument, found 2: tool store list STORE [flags]"},
+	} {
+		root := &cobra.Command{Use: "tool", Args: usage.NoArguments, SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
+		done := func(*cobra.Command, []string) {}
+		copies := &cobra.Command{Use: "copy", SuggestFor: []string{"duplicate"}, Args: usage.NoArguments, Run: done}
+		copies.Flags().BoolP("force", "f", false, "")
+		copies.Flags().IntP("count", "c", 0, "the `N`")
+		copies.Flags().Uint32("least", 0, "")
+		copies.Flags().Float64("share", 0, "")
+		copies.Flags().Duration("timeout", 0, "")
+		store := &cobra.Command{Use: "store", Args: usage.NoArguments, Run: done}
+		store.AddCommand(&cobra.Command{Use: "list STORE", Args: usage.Arguments("a store", 1), Run: done})
+		root.AddCommand(copies, store)
+		root.SetOut(new(bytes.Buffer))
+		usage.AdaptErrors(root)
+		root.SetArgs(strings.Fields(c.line))
+		if err := root.Execute(); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
+	}
+}
+
+// TestRightCommandLines: the counterparts are accepted.
+func TestRightCommandLines(t *testing.T) {
+	for _, line := range []string{"copy --timeout 5s", "copy --count 1", "copy -fc 2", "copy --force=true"} {
+		root := &cobra.Command{Use: "tool", SilenceErrors: true, SilenceUsage: true}
+		copies := &cobra.Command{Use: "copy", Args: usage.NoArguments, Run: func(*cobra.Command, []string) {}}
+		copies.Flags().BoolP("force", "f", false, "")
+		copies.Flags().IntP("count", "c", 0, "the `N`")
+		copies.Flags().Duration("timeout", 0, "")
+		root.AddCommand(copies)
+		usage.AdaptErrors(root)
+		root.SetArgs(strings.Fields(line))
+		if err := root.Execute(); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func (r *Reading) undefined(path string, known []string) error {
 		}
 		all := append([]string{"request", "images", "serviceAccountName", "serviceAccountNamespace"}, known...)
 		if nearest := spelling.Nearest(name, all); nearest != "" {
-			return field.Fail(path, "a variable reads %s, which nothing defines: did you mean %s?", name, nearest)
+			return field.Fail(path, "a variable reads %s, which nothing defines%s", name, spelling.DidYouMean(nearest))
 		}
 		return field.Fail(path, "a variable reads %s, which nothing defines: name an entry of the context, or request", name)
 	}
