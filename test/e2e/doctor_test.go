@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
 	"github.com/quaymaster/quaymaster/test/e2e/env"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
@@ -36,7 +37,10 @@ type doctor struct {
 
 // TestDoctor: the checks of a healthy gateway are ok, and each fault is a finding with its fix.
 func TestDoctor(t *testing.T) {
-	d := &doctor{scene: unguarded(t, "doctor")}
+	if testing.Short() {
+		t.Skip("runs a Kubernetes API server")
+	}
+	d := &doctor{scene: doctorScene(t)}
 	d.folder = d.kubeconfig(t)
 	address := podAddress(t)
 	d.pod = d.deploy(t, address)
@@ -52,6 +56,20 @@ func TestDoctor(t *testing.T) {
 	t.Run("a user without permissions", d.tryForbidden)
 	t.Run("a missing permission", d.tryPermission)
 	t.Run("without the gateway", d.tryKilled)
+}
+
+// doctorScene has a control plane of its own, without controllers: the test writes the status of the
+// Deployment and of its pod.
+func doctorScene(t *testing.T) *scene {
+	t.Helper()
+	p, err := controlplane.Start(t.Context(), controlplane.Options{Folder: t.TempDir()})
+	must(t, err)
+	t.Cleanup(p.Close)
+	must(t, p.Namespace(t.Context(), "doctor"))
+	s := &scene{plane: p, env: openEnv(t, registrytest.Options{}), client: clientset(t, p.Admin()), namespace: "doctor"}
+	s.identity, err = p.Install(t.Context())
+	must(t, err)
+	return s
 }
 
 // kubeconfig writes the administrator's into a new folder.
@@ -108,23 +126,14 @@ func (d *doctor) deploy(t *testing.T, address string) string {
 	api := d.client.AppsV1().Deployments(releaseNamespace)
 	_, err = api.Create(t.Context(), deployment, meta.CreateOptions{})
 	must(t, err)
-	t.Cleanup(func() {
-		foreground := meta.DeletePropagationForeground
-		_ = api.Delete(context.WithoutCancel(t.Context()), deployment.Name, meta.DeleteOptions{PropagationPolicy: &foreground})
-	})
-	name := ""
-	eventually(t, func(ctx context.Context) error {
-		pods, err := d.client.CoreV1().Pods(releaseNamespace).List(ctx, meta.ListOptions{LabelSelector: "app.kubernetes.io/name=quaymaster"})
-		if err != nil || len(pods.Items) != 1 {
-			return fmt.Errorf("%d pods, %w", len(pods.Items), err)
-		}
-		name = pods.Items[0].Name
-		return nil
-	})
-	return name
+	template := deployment.Spec.Template
+	template.Name = deployment.Name + "-0"
+	_, err = d.client.CoreV1().Pods(releaseNamespace).Create(t.Context(), &core.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, meta.CreateOptions{})
+	must(t, err)
+	return template.Name
 }
 
-// markReady writes the status of the pod, as a kubelet does.
+// markReady writes the status of the pod, as a kubelet does, and that of the Deployment.
 func (d *doctor) markReady(t *testing.T, ready core.ConditionStatus, address string) {
 	t.Helper()
 	host, _, err := net.SplitHostPort(address)
@@ -138,6 +147,19 @@ func (d *doctor) markReady(t *testing.T, ready core.ConditionStatus, address str
 		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = core.PodRunning, host, []core.PodIP{{IP: host}}
 		p.Status.Conditions = []core.PodCondition{{Type: core.PodReady, Status: ready, LastTransitionTime: meta.Now()}}
 		_, err = api.UpdateStatus(ctx, p, meta.UpdateOptions{})
+		return err
+	})
+	deployments := d.client.AppsV1().Deployments(releaseNamespace)
+	eventually(t, func(ctx context.Context) error {
+		of, err := deployments.Get(ctx, "quaymaster", meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		of.Status.Replicas, of.Status.ReadyReplicas = 1, 0
+		if ready == core.ConditionTrue {
+			of.Status.ReadyReplicas = 1
+		}
+		_, err = deployments.UpdateStatus(ctx, of, meta.UpdateOptions{})
 		return err
 	})
 }
