@@ -5,6 +5,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -59,7 +60,7 @@ func (f *flags) check() error {
 		return fmt.Errorf("--timeout %s must be positive", f.setup.Timeout)
 	}
 	if f.setup.Cluster.Namespace == "" {
-		return fmt.Errorf("--namespace is empty: name the namespace of the gateway")
+		return errors.New("--namespace is empty: name the namespace of the gateway")
 	}
 	return nil
 }

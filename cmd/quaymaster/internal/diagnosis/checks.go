@@ -68,7 +68,7 @@ func (c *checker) checkReplicas() {
 func readyText(deployments []health.Deployment) string {
 	var parts []string
 	for _, d := range deployments {
-		parts = append(parts, fmt.Sprintf("%d of %d replicas of the Deployment %s are ready", d.Ready, d.Wanted, d.Name))
+		parts = append(parts, fmt.Sprintf("%d of %d replicas of the Deployment %s ready", d.Ready, d.Wanted, d.Name))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -101,8 +101,8 @@ func (c *checker) checkMetrics() {
 			c.unread(CheckMetrics, r.Name, r.Metrics)
 		}
 	}
-	if len(c.Replicas.Items) == 0 {
-		c.unread(CheckMetrics, "", c.UnreadMetrics())
+	if len(c.Replicas.Items) == 0 && !c.unread(CheckMetrics, "", c.Replicas.Unread) {
+		c.add(CheckMetrics, "", Unknown, "there is no replica with metrics", "see the finding of replicas")
 	}
 	c.good(CheckMetrics, "the metrics of %s were read", command.Count(read, "replica"))
 }
@@ -221,12 +221,11 @@ func (c *checker) checkWebhooks() {
 func (c *checker) checkConfirmed(age time.Duration) {
 	const inStep = "that the webhook configurations are in step with the policies"
 	fix := "see the finding of leader; look for webhook configurations in the log: " + c.logs()
-	i := slices.IndexFunc(c.Replicas.Items, func(r health.Replica) bool { return !r.HasMetrics() })
 	switch {
-	case len(c.Replicas.Items) == 0:
+	case !slices.ContainsFunc(c.Replicas.Items, health.Replica.HasMetrics):
 		c.unread(CheckWebhooks, "", c.UnreadMetrics())
-	case i >= 0:
-		c.unread(CheckWebhooks, "", c.Replicas.Items[i].Metrics)
+	case slices.ContainsFunc(c.Replicas.Items, func(r health.Replica) bool { return !r.HasMetrics() }):
+		c.partly(CheckWebhooks)
 	case c.Webhooks.Confirmed.IsZero():
 		c.add(CheckWebhooks, "", Problem, "no replica has confirmed "+inStep, fix)
 	default:

@@ -111,7 +111,7 @@ func TestFindings(t *testing.T) {
 		{"confirmed long ago", func(s *health.State) { s.Webhooks.Confirmed = now().Add(-6 * time.Minute) }, CheckWebhooks, "", Problem, "6 min ago", "log"},
 		{"confirmed by a replica without metrics", func(s *health.State) {
 			s.Webhooks.Confirmed, s.Replicas.Items[0].Metrics = time.Time{}, denied
-		}, CheckWebhooks, "", Unknown, "no permission", "grant"},
+		}, CheckWebhooks, "", Unknown, "not checked for a", "metrics"},
 		{"versions of some replicas", func(s *health.State) { s.Replicas.Items[0].Metrics = denied }, CheckVersions, "", Unknown, "not checked for a", "metrics"},
 		{"certificates of some replicas", func(s *health.State) { s.Replicas.Items[0].Metrics = denied }, CheckCertificate, "", Unknown, "not checked for a", "metrics"},
 		{"trust of some replicas", func(s *health.State) { s.Replicas.Items[0].Metrics = denied }, CheckTrust, "", Unknown, "not checked for a", "metrics"},

@@ -46,7 +46,7 @@ func (c *checker) checkPolicies() {
 	if len(c.Policies.Items)+len(c.Policies.Broken) == 0 {
 		c.add(CheckPolicies, "", Warning, "there are no policies: every image is admitted", "apply a policy, as in docs/start.md")
 	}
-	c.good(CheckPolicies, "%d policies are ready", ready)
+	c.good(CheckPolicies, "every policy is ready: %d", ready)
 }
 
 // policyFix returns the result and the fix for a policy that is not ready, by the reason of its condition
@@ -134,7 +134,7 @@ func (c *checker) checkRegistries() {
 	if len(r.Items) == 0 {
 		c.good(CheckRegistries, "the replicas have sent no request to a registry yet")
 	}
-	c.good(CheckRegistries, "the registries answer: %d were requested", len(r.Items))
+	c.good(CheckRegistries, "every registry answers: %d requested", len(r.Items))
 }
 
 func (c *checker) checkPermissions() {

@@ -89,9 +89,9 @@ func TestRead(t *testing.T) {
 		{"no access to pods/proxy", func(s *apiServer) {
 			s.refused[proxyPath("a", "metrics")], s.refused[proxyPath("b", "metrics")] = true, true
 		}, diagnosis.CheckMetrics, diagnosis.Unknown, "get pods/proxy"},
-		{"the same, and the trust", func(s *apiServer) {
+		{"the trust without metrics", func(s *apiServer) {
 			s.refused[proxyPath("a", "metrics")], s.refused[proxyPath("b", "metrics")] = true, true
-		}, diagnosis.CheckTrust, diagnosis.Unknown, "get pods/proxy"},
+		}, diagnosis.CheckTrust, diagnosis.Unknown, "metrics of no replica"},
 		{"a replica that does not answer", func(s *apiServer) { s.texts[proxyPath("b", "metrics")] = "503 connection refused" }, diagnosis.CheckMetrics, diagnosis.Unknown, "metrics of b"},
 		{"another program's metrics", func(s *apiServer) { s.texts[proxyPath("b", "metrics")] = "up 1\n" }, diagnosis.CheckMetrics, diagnosis.Unknown, "not those of a gateway"},
 		{"another version", func(s *apiServer) {

@@ -40,16 +40,10 @@ func (s *State) readMetrics() {
 	s.Registries.Items = registriesOf(read)
 }
 
-// UnreadMetrics is why the metrics of no replica were read.
+// UnreadMetrics is why a fact is unknown that only metrics have, and those of no replica were read. The
+// replicas have the reasons.
 func (s *State) UnreadMetrics() Unread {
-	why := s.Replicas.Unread
-	if len(s.Replicas.Items) > 0 {
-		why = s.Replicas.Items[0].Metrics
-	}
-	if why.Unknown == "" {
-		why = Unread{Unknown: "there is no replica", Fix: "start the gateway"}
-	}
-	return Unread{Unknown: "the metrics of no replica could be read: " + why.Unknown, Fix: why.Fix}
+	return Unread{Unknown: "the metrics of no replica could be read", Fix: "see the finding of metrics"}
 }
 
 // readCertificate finds the certificate that ends first. Replicas without admission serve no webhooks.
