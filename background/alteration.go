@@ -40,15 +40,15 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 		switch {
 		case !alteration.calls() || r.SkipGenerated && e.depth > 0:
 		case r.Skip != "":
-			e.report(ctx, e.object, r.RuleResult)
+			report(ctx, e, e.object, r.RuleResult)
 		case r.NeedsRequester && e.unknown != nil:
 			about.Err, about.Final = e.noRequester(), true
 			e.failed(about)
-			e.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
+			report(ctx, e, e.object, outcome.Failed(r.RuleResult, about.Err))
 		case r.Ruling.Result != policy.Pass:
 			about.Err = why(r.Ruling)
 			e.failed(about)
-			e.report(ctx, e.object, outcome.Failed(r.RuleResult, about.Err))
+			report(ctx, e, e.object, outcome.Failed(r.RuleResult, about.Err))
 		default:
 			for _, by := range r.Selections {
 				if err := alteration.alterAll(ctx, by); err != nil {
@@ -56,7 +56,7 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 					alteration.made.Fail(err, e.failed(about))
 				}
 			}
-			alteration.made.Each(e.at.String(), e.object, r.RuleResult, func(object map[string]any, is policy.RuleResult) { e.report(ctx, object, is) })
+			alteration.made.Each(e.at.String(), e.object, r.RuleResult, func(object map[string]any, is policy.RuleResult) { report(ctx, e, object, is) })
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (c *Controller) save(ctx context.Context) {
 func (c *Controller) saveNow(ctx context.Context) {
 	until := c.options.Now().Add(-slack)
 	c.mu.Lock()
-	reached := c.savedPositions() // before the queue is looked at, which has the work for all that was reached
+	reached := positionsOf(c) // before the queue is looked at, which has the work for all that was reached
 	if idle := c.queue.idle(); idle && c.set != nil && !c.unwatched {
 		c.progress.Positions = reached
 		if until.After(c.progress.Until) && c.settled() {
@@ -184,7 +184,7 @@ func (c *Controller) work(ctx context.Context) {
 		if again && ctx.Err() == nil {
 			w.tries++
 			if !c.queue.addLater(at, w, pause(w.tries)) {
-				c.giveUp(w)
+				giveUp(c.options.Observer, w)
 			}
 		}
 		c.queue.done(at)

@@ -65,7 +65,7 @@ func (s *triggerSink) enqueueDeletion(t record.Trigger, object map[string]any) {
 }
 
 // reconcileDeletion applies the rules for a deleted trigger.
-func (e *evaluation) reconcileDeletion(ctx context.Context, set *set.Set) {
+func reconcileDeletion(ctx context.Context, e *evaluation, set *set.Set) {
 	e.object = e.work.object
 	e.self = identity(e.object)
 	e.identify()
@@ -74,15 +74,15 @@ func (e *evaluation) reconcileDeletion(ctx context.Context, set *set.Set) {
 }
 
 // report passes the results of rules about an object on to reports; a deleted trigger has none.
-func (e *evaluation) report(ctx context.Context, object map[string]any, results ...policy.RuleResult) {
+func report(ctx context.Context, e *evaluation, object map[string]any, results ...policy.RuleResult) {
 	if e.work.cause&deleted == 0 || identity(object).UID != e.self.UID {
 		e.options.report(ctx, object, results...)
 	}
 }
 
 // giveUp reports a deleted trigger for which there is no further attempt.
-func (c *Controller) giveUp(w work) {
-	c.options.Observer.Worked(Work{Trigger: w.trigger, Err: errors.New("too many deleted triggers wait for another attempt"), Final: true})
+func giveUp(to Observer, w work) {
+	to.Worked(Work{Trigger: w.trigger, Err: errors.New("too many deleted triggers wait for another attempt"), Final: true})
 }
 
 // restorePositions returns the saved positions by their watches.
@@ -94,8 +94,8 @@ func restorePositions(list []Position) map[watched]string {
 	return positions
 }
 
-// savedPositions returns the positions of the current watches; the caller holds the lock.
-func (c *Controller) savedPositions() []Position {
+// positionsOf returns the positions of the current watches; the caller holds the lock.
+func positionsOf(c *Controller) []Position {
 	var list []Position
 	for w, version := range c.positions {
 		if at := c.watches[w]; at != nil && at.deletions {

@@ -43,7 +43,7 @@ func (e *evaluation) reconcile(ctx context.Context) {
 		return
 	}
 	if e.work.cause&deleted != 0 {
-		e.reconcileDeletion(ctx, set)
+		reconcileDeletion(ctx, e, set)
 		return
 	}
 	there, err := e.read(ctx)
@@ -277,7 +277,7 @@ func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generat
 			}
 		}
 	}
-	e.report(ctx, e.object, reported...)
+	report(ctx, e, e.object, reported...)
 	return wanted
 }
 

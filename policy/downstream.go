@@ -7,8 +7,7 @@ import "context"
 type Generation interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
-	// Targets are the kinds of its triggers, with DELETE among the operations if their deletion is
-	// one. It is evaluated for no others.
+	// Targets are the kinds and operations of its triggers. It is evaluated for no others.
 	Targets() []Target
 	// Selects reports whether the rule may match an object, as far as that is decidable without a
 	// lookup.
@@ -27,16 +26,14 @@ type Generation interface {
 type Terms struct {
 	// Existing: triggers that were there before the policy count too.
 	Existing bool
-	// Synchronize: the objects are kept as the rule defines them. They are restored after a
-	// change or a deletion while their trigger exists, and deleted with their trigger, unless
-	// Deletions is set, and with the rule. Otherwise they are created once.
+	// Synchronize: the objects are kept as the rule defines them. They are restored after a change or a
+	// deletion, and deleted with their trigger and with the rule. Otherwise they are created once.
 	Synchronize bool
 	// Orphan: the objects stay when the rule goes.
 	Orphan bool
 	// SkipGenerated: a trigger that a rule about other objects made is none.
 	SkipGenerated bool
-	// Deletions: the deletion of an object is a trigger, too, and leaves earlier objects of the rule.
-	Deletions bool
+	Deletions bool // the deletion of an object is a trigger, too, and leaves earlier objects of the rule
 	// Kinds are those of the objects, each once.
 	Kinds []ObjectKind
 	// Apply: the objects are written by server-side apply, so that other field managers keep the

@@ -98,7 +98,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 	t.requester, err = needsRequester(r, does)
 	errs = append(errs, err)
 	if t.deletions && t.requester {
-		errs = append(errs, document.Unsupported(deletion, "the operation DELETE of a rule about other objects that reads the requester, of whom a deletion leaves no record,"))
+		errs = append(errs, document.Unsupported(deletion, "the operation DELETE of a rule about other objects that reads the requester, which a deletion does not record,"))
 	}
 	return t, errors.Join(errs...)
 }

@@ -63,7 +63,7 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	}
 	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions, a.chosen())...)
 	if a.deletions && a.requester {
-		return nil, kyvernocel.Unsupported(deletion, "the operation DELETE of a policy about existing objects that reads the requester, of whom a deletion leaves no record,")
+		return nil, kyvernocel.Unsupported(deletion, "the operation DELETE of a policy about existing objects that reads the requester, which a deletion does not record,")
 	}
 	return a, nil
 }
