@@ -33,7 +33,7 @@ type Terms struct {
 	Orphan bool
 	// SkipGenerated: a trigger that a rule about other objects made is none.
 	SkipGenerated bool
-	Deletions bool // the deletion of an object is a trigger, too, and leaves earlier objects of the rule
+	Deletions     bool // the deletion of an object is a trigger, too, and leaves earlier objects of the rule
 	// Kinds are those of the objects, each once.
 	Kinds []ObjectKind
 	// Apply: the objects are written by server-side apply, so that other field managers keep the
