@@ -64,7 +64,7 @@ func subjects() []subject {
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},
-		{"Policies", append(policyAttacks(), callAttacks()...)},
+		{"Policies", slices.Concat(policyAttacks(), callAttacks(), manifestAttacks())},
 		{"Cache", memoryAttacks()},
 		{"Bounds", boundAttacks()},
 	}

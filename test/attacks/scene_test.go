@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -145,10 +146,10 @@ func (s *scene) wire() *wired {
 		return s.made
 	}
 	t := s.t
-	resources := engine.NewResources()
+	resources, images := engine.NewResources(), &engine.RuleImages{}
 	with := testkit.Must(engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: resources, Secrets: engine.FileSecrets{Resources: resources}, Resources: engine.FileObjects{ConfigMaps: resources}, Now: s.clock,
-		Caller: s.caller, Globals: s.globals,
+		Caller: s.caller, Globals: s.globals, Images: images, Manifests: manifests.Options{Signatures: images},
 	}))(t)
 	s.made = &wired{state: &gate.Current{}, catalog: testkit.Must(catalog.New(catalog.Options{
 		Dialects: with.Dialects(), Exceptions: with.Exceptions(), ExceptionNamespaces: s.exceptionsFrom, Overrides: with.Overrides(),
@@ -161,7 +162,9 @@ func (s *scene) wire() *wired {
 		t.Cleanup(client.Close)
 		s.registries = opened{client}
 	}
-	s.made.gate = testkit.Must(gate.New(gate.Config{Registries: s.registries, State: s.made.state},
+	config := gate.Config{Registries: s.registries, State: s.made.state}
+	images.Use(config)
+	s.made.gate = testkit.Must(gate.New(config,
 		gate.WithTimeout(s.patience), gate.WithAges(s.ages), gate.WithClock(s.clock)))(t)
 	return s.made
 }
