@@ -148,7 +148,12 @@ const (
 func (s *scene) askProgram(q request) answer {
 	s.t.Helper()
 	folder := s.t.TempDir()
-	said, err := s.program().Run(s.t.Context(), s.arguments(folder, q)...)
+	program := *s.program()
+	if s.checkout != "" {
+		program.Folder = s.checkout
+	}
+	program.Env = slices.Concat(program.Env, s.environment)
+	said, err := program.Run(s.t.Context(), append(s.arguments(folder, q), s.more...)...)
 	said = strings.Join(strings.Fields(said), " ")
 	var exit *exec.ExitError
 	switch {

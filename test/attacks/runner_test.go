@@ -65,6 +65,7 @@ func subjects() []subject {
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},
 		{"Policies", slices.Concat(policyAttacks(), callAttacks(), manifestAttacks())},
+		{"Files and variables next to the program", checkoutAttacks()},
 		{"Cache", memoryAttacks()},
 		{"Bounds", boundAttacks()},
 	}

@@ -52,6 +52,8 @@ type scene struct {
 	words                map[string][]byte // beside those of every policy
 	broken               bool              // the case is about policies that are
 	exceptionsFrom       []string          // namespaces
+	checkout             string            // the folder that the program runs in; empty: one without files
+	environment, more    []string          // of the program, beside its own
 	labels               map[string]string
 	noLabels             error // namespaces cannot be read
 	trusted              []byte
