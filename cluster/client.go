@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,11 +15,10 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/internal/spelling"
 )
 
 const (
@@ -93,7 +89,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Version == "" || o.QPS < 0 || o.Burst < 0 {
 		return nil, errors.New("kubernetes client: Version is required, and QPS and Burst must not be below 0")
 	}
-	config, err := load(o.Kubeconfig, o.Context)
+	config, err := kubeconfig.Load(o.Kubeconfig, o.Context)
 	if err != nil {
 		return nil, err
 	}
@@ -151,62 +147,6 @@ func (c *Client) connect(config *rest.Config) error {
 	c.raw = d.RESTClient()
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))
 	return nil
-}
-
-func load(kubeconfig, context string) (*rest.Config, error) {
-	if kubeconfig == "" && context != "" {
-		return nil, fmt.Errorf("kubernetes client: no kubeconfig for context %s: set --kubeconfig or KUBECONFIG", context)
-	}
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("kubernetes client: no kubeconfig: set --kubeconfig or KUBECONFIG: %w", err)
-		}
-		return config, nil
-	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
-	if err != nil {
-		if missing := missingContext(kubeconfig, context); missing != nil {
-			return nil, missing
-		}
-		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
-}
-
-// ContextError reports that a kubeconfig has no such context.
-type ContextError struct {
-	Kubeconfig, Context string
-	// Known are the contexts of the file, in the order of their names.
-	Known []string
-}
-
-// Error implements error.
-func (e *ContextError) Error() string {
-	text := fmt.Sprintf("context %q does not exist in kubeconfig %s%s", e.Context, e.Kubeconfig, spelling.DidYouMean(spelling.Similar(e.Context, e.Known)))
-	if len(e.Known) == 0 {
-		return text + ": it has no contexts"
-	}
-	return text + "; its contexts are " + strings.Join(e.Known, ", ")
-}
-
-// missingContext returns an error if the kubeconfig can be read and does not have the context.
-func missingContext(kubeconfig, context string) error {
-	names, err := Contexts(kubeconfig)
-	if context == "" || err != nil || slices.Contains(names, context) {
-		return nil
-	}
-	return &ContextError{Kubeconfig: kubeconfig, Context: context, Known: names}
-}
-
-// Contexts returns the names of the contexts of a kubeconfig, sorted.
-func Contexts(kubeconfig string) ([]string, error) {
-	read, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
-	}
-	return slices.Sorted(maps.Keys(read.Contexts)), nil
 }
 
 // Definition returns a CustomResourceDefinition as JSON; at most 8 MiB.

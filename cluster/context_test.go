@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 )
 
 // TestContext: a context that the kubeconfig does not have is an error with those that it has; one
@@ -35,7 +36,7 @@ func TestContext(t *testing.T) {
 	if !strings.HasSuffix(errorText(err), "it has no contexts") {
 		t.Error(err)
 	}
-	if names, err := cluster.Contexts(filepath.Join(t.TempDir(), "none")); err == nil || names != nil {
+	if names, err := kubeconfig.Contexts(filepath.Join(t.TempDir(), "none")); err == nil || names != nil {
 		t.Errorf("no file: %v, %v", names, err)
 	}
 }

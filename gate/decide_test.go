@@ -399,6 +399,9 @@ func TestMalformedReference(t *testing.T) {
 	for _, written := range []string{"UPPER/case", "app@sha256:../../x", "app:", strings.Repeat("a", 5000)} {
 		expect(t, g.Decide(t.Context(), pod(t, written)), gate.Deny, policy.Malformed)
 	}
+	if reason := g.Decide(t.Context(), pod(t, "docker://nginx")).Reasons[0]; reason.Hint != "write the reference without docker://, as nginx" {
+		t.Errorf("the next step does not follow from the text: %+v", reason)
+	}
 	signed := h.Build("app", "v1", "signed")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	outcome := g.Decide(t.Context(), pod(t, "UPPER/case", signed.Name, "app:"))

@@ -1,11 +1,14 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/extract"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -97,5 +100,8 @@ func (f *images) malformed(pointer string, err error) {
 	if pointer != "" && slices.ContainsFunc(f.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
 		return
 	}
-	f.reasons = append(f.reasons, policy.ErrorReason(policy.Malformed, err, pointer))
+	text, advice := image.SplitAdvice(err)
+	f.reasons = append(f.reasons, policy.Reason{
+		Code: policy.Malformed, Path: pointer, Message: text, Hint: cmp.Or(advice, hint.Of(policy.Malformed)),
+	})
 }

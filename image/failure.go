@@ -3,6 +3,7 @@ package image
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind classifies a failed fetch. Callers decide by Kind; the text is for messages.
@@ -69,6 +70,15 @@ func Advice(err error) string {
 		return failure.Advice()
 	}
 	return ""
+}
+
+// SplitAdvice returns the text of an error without the advice at its end, and the advice.
+func SplitAdvice(err error) (text, advice string) {
+	text, advice = err.Error(), Advice(err)
+	if advice != "" {
+		text = strings.TrimSuffix(text, "; "+advice)
+	}
+	return text, advice
 }
 
 // ContentError is a cause of a Failure that a user with push access can bring about: content above

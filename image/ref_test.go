@@ -408,3 +408,18 @@ func TestOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceOfReference: the next step follows from the text where that is known.
+func TestAdviceOfReference(t *testing.T) {
+	for input, want := range map[string]string{
+		"docker://nginx:1": "write the reference without docker://, as nginx:1",
+		"sha256:" + hex64:  "name its registry and repository",
+		"nginx:":           "",
+	} {
+		_, err := image.Parse(input)
+		text, advice := image.SplitAdvice(err)
+		if advice != want || want != "" && strings.Contains(text, want) {
+			t.Errorf("%s: %q, %q", input, text, advice)
+		}
+	}
+}

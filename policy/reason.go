@@ -1,9 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/hint"
@@ -85,19 +85,11 @@ var ErrCrowdedOut = errors.New("not verified: the time for the request passed be
 
 // LookReason returns the reason for an error; the error itself names the operation that failed.
 func LookReason(err error, path string) Reason {
-	reason := ErrorReason(lookCode(err), err, path)
+	text, advice := image.SplitAdvice(err)
+	reason := Reason{Code: lookCode(err), Path: path, Message: text}
+	reason.Hint = cmp.Or(advice, hint.Of(reason.Code))
 	if reason.Code == TooMuch && errors.Is(err, ErrCrowdedOut) {
 		reason.Hint = hint.FewerImages
-	}
-	return reason
-}
-
-// ErrorReason returns the reason with the code for an error. The next step is that of the error, and
-// where it has none that of the code.
-func ErrorReason(code Code, err error, path string) Reason {
-	reason := Reason{Code: code, Path: path, Message: err.Error(), Hint: hint.Of(code)}
-	if advice := image.Advice(err); advice != "" {
-		reason.Message, reason.Hint = strings.TrimSuffix(reason.Message, "; "+advice), advice
 	}
 	return reason
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -54,20 +53,6 @@ func TestLookReasonAdvice(t *testing.T) {
 		got := policy.LookReason(fmt.Errorf("ask: %w", advised(c.advice)), "spec")
 		if got.Message != c.message || got.Hint != c.next {
 			t.Errorf("%s: %q, next %q", c.reason, got.Message, got.Hint)
-		}
-	}
-}
-
-// TestErrorReason: the next step of a reference that cannot be read follows from its text.
-func TestErrorReason(t *testing.T) {
-	for written, want := range map[string]string{
-		"docker://nginx:1": "write the reference without docker://, as nginx:1",
-		"nginx:":           "write the image as [registry/]repository[:tag][@digest]",
-	} {
-		_, err := image.Parse(written)
-		got := policy.ErrorReason(policy.Malformed, err, "/spec")
-		if got.Code != policy.Malformed || got.Path != "/spec" || got.Hint != want || strings.Contains(got.Message, want) {
-			t.Errorf("%s: %+v", written, got)
 		}
 	}
 }

@@ -105,6 +105,9 @@ func TestFixes(t *testing.T) {
 			}
 		}
 	}
+	if all := slices.Sorted(maps.Keys(known)); !slices.EqualFunc(all, hint.Codes(), func(a policy.Code, b string) bool { return string(a) == b }) {
+		t.Errorf("hint.Codes returns %q, want %q", hint.Codes(), all)
+	}
 	for _, code := range slices.Sorted(maps.Keys(table)) {
 		if !known[code] {
 			t.Errorf("%s is no code", code)

@@ -105,6 +105,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made
 	usage.AdaptErrors(root)
+	completeContexts(root, t)
 	return root
 }
 

@@ -82,7 +82,7 @@ func ofProject(name, version string) string {
 }
 
 func versionCommand(t command.Terminal) *cobra.Command {
-	format := output.Text
+	var format string
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version", Args: usage.NoArguments,
 		Long: `Version prints the version, the commit and the toolchain of the program, and the
@@ -93,16 +93,16 @@ Exit status: 0, or 2 for wrong use.`,
   quaymaster version -o json
   quaymaster --version`,
 		RunE: func(*cobra.Command, []string) error {
-			if err := usage.Choice("-o", format, output.Text, output.JSON); err != nil {
+			if err := output.CheckDocument(format); err != nil {
 				return err
 			}
-			if format == output.JSON {
-				return command.WriteJSON(t.Out, thisBuild(t))
+			if format != output.Text {
+				return output.WriteDocument(t.Out, format, thisBuild(t))
 			}
 			return writeVersion(t, thisBuild(t))
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", output.Text, "`format`: text or json")
+	output.RegisterDocument(cmd, "output", &format)
 	return cmd
 }
 

@@ -4,12 +4,24 @@
 package hint
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // Of returns the hint for a reason code; empty for a code in favour of an image.
 func Of[C ~string](code C) string { return byCode[string(code)] }
+
+// agreeing are the codes in favour of an image, or of an image that no policy matches.
+func agreeing() []string {
+	return []string{"verified", "pinned", "skipped", "excepted", "override-allowed", "unchanged", "mirrored", "no-policy"}
+}
+
+// Codes returns all reason codes, in the order of the alphabet.
+func Codes() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(byCode)), agreeing()...)))
+}
 
 // Hints for one cause, in place of the code's.
 const (

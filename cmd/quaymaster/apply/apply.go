@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
@@ -73,7 +74,7 @@ audit.`,
 	flags.StringArrayVarP(&f.resources, "resource", "r", nil, "manifest `file`, folder, or - for standard input; may be repeated")
 	flags.BoolVarP(&f.cluster, "cluster", "c", false, "evaluate the objects of a cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.context, "context", "", "kubeconfig context `name` for --cluster (default: the current context)")
+	flags.StringVar(&f.context, "context", "", "kubeconfig `context` for --cluster (default: the current context)")
 	flags.StringArrayVarP(&f.exceptions, "exception", "e", nil, "`file` or folder of PolicyExceptions; may be repeated")
 	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that replace look-ups and fields of the request")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "value for every rule and object, as `key=value`; may be repeated")
@@ -113,11 +114,16 @@ func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []stri
 		return err
 	}
 	ctx := cmd.Context()
+	progress := output.NewProgress(t)
+	end := progress.Wait("reading policies and objects")
 	work, err := f.open(ctx, t, policies)
+	end()
 	if err != nil {
 		return err
 	}
+	end = progress.Wait("evaluating " + command.Count(len(work.objects), "object"))
 	work.evaluate(ctx)
+	end()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
 		return command.Status(command.ExitError)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cluster/live"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/engine"
@@ -21,7 +22,7 @@ func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
 	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: t.Kubeconfig(f.kubeconfig), Context: f.context, Version: t.Version(),
 	})
-	if _, missing := errors.AsType[*cluster.ContextError](err); missing {
+	if _, missing := errors.AsType[*kubeconfig.ContextError](err); missing {
 		return nil, fmt.Errorf("--context: %w", err)
 	}
 	if err != nil {

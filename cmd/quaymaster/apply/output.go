@@ -14,7 +14,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy"
@@ -32,7 +31,7 @@ type applyOutput struct {
 
 func (f *applyOutput) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.format, "output-format", "o", "text", "`format`: text or json")
+	output.RegisterDocument(cmd, "output-format", &f.format)
 	flags.StringVar(&f.mutated, "mutated", "", "write the mutated objects to a `file`, or - for standard output")
 	flags.StringVar(&f.generated, "generated", "", "write the generated objects to a `file`, or - for standard output")
 	flags.BoolVar(&f.auditWarn, "audit-warn", false, "report failures under audit as warnings")
@@ -43,7 +42,7 @@ func (f *applyOutput) register(cmd *cobra.Command) {
 }
 
 func (f *applyOutput) check() error {
-	if err := usage.Choice("-o", f.format, output.Text, output.JSON); err != nil {
+	if err := output.CheckDocument(f.format); err != nil {
 		return err
 	}
 	switch {
@@ -107,8 +106,8 @@ func (f *applyOutput) tell(t command.Terminal, work *applied) error {
 		out = t.Err // standard output carries the objects
 	}
 	var err error
-	if f.format == "json" {
-		err = command.WriteJSON(out, report)
+	if f.format != output.Text {
+		err = output.WriteDocument(out, f.format, report)
 	} else {
 		err = f.text(out, report, !f.plain && out == t.Out && t.Color())
 	}

@@ -3,13 +3,13 @@
 package bundle
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/bundle"
@@ -53,7 +53,7 @@ Exit status: 0 if the file is a bundle, 2 if it is none, or has another digest t
   quaymaster bundle show bundle.tar.gz --bundle-digest sha256:8b1f...`,
 		Args: usage.Arguments("a bundle", 1),
 		RunE: func(_ *cobra.Command, names []string) error {
-			if err := usage.Choice("-o", format, "text", "json"); err != nil {
+			if err := output.CheckDocument(format); err != nil {
 				return err
 			}
 			var pinned image.Digest
@@ -71,7 +71,7 @@ Exit status: 0 if the file is a bundle, 2 if it is none, or has another digest t
 			return showBundle(t, read, format)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "text", "`format`: text or json")
+	output.RegisterDocument(cmd, "output", &format)
 	cmd.Flags().StringVar(&digest, "bundle-digest", "", "`digest` (sha256:...) that the file must have")
 	return cmd
 }
@@ -89,10 +89,8 @@ func showBundle(t command.Terminal, read *bundle.Read, format string) error {
 	if read.Gateway != nil {
 		shown.AsAt = "admission"
 	}
-	if format == "json" {
-		encoder := json.NewEncoder(t.Out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(shown)
+	if format != output.Text {
+		return output.WriteDocument(t.Out, format, shown)
 	}
 	fmt.Fprintf(t.Out, "%s\nevaluates like %s\n\n", shown.Digest,
 		map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[shown.AsAt])

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate/engine"
@@ -94,7 +95,9 @@ func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {
 	}
 	reading, cancel := context.WithTimeout(ctx, f.setup.Timeout)
 	defer cancel()
+	end := output.Wait(t, "reading policies and trust")
 	contents, err := f.contents(reading, t)
+	end()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,10 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/strictjson"
-	"github.com/quaymaster/quaymaster/internal/yamlline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 )
@@ -130,11 +129,8 @@ func checkKind(text []byte) error {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
-	if err := yaml.Unmarshal(text, &head); err != nil {
-		if _, other := errors.AsType[*strictjson.Problem](strictjson.Readable(err)); other {
-			return strictjson.Readable(err)
-		}
-		return fmt.Errorf("YAML: %w", yamlline.Readable(err))
+	if err := json.Unmarshal(text, &head); err != nil {
+		return strictjson.Readable(err)
 	}
 	if head == nil {
 		return errors.New("the file is empty")

@@ -308,12 +308,12 @@ func Load(path string) (Configuration, error) {
 // Parse parses a configuration strictly, sets defaults, and refuses contradictions.
 func Parse(text []byte) (Configuration, error) {
 	var c Configuration
-	if err := checkKind(text); err != nil {
-		return c, err
-	}
 	text, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return c, fmt.Errorf("YAML: %w", yamlline.Readable(err))
+	}
+	if err := checkKind(text); err != nil {
+		return c, err
 	}
 	if err := c.decode(text); err != nil {
 		return c, err

@@ -56,6 +56,7 @@ Exit status: 0 if the policy was converted, 2 if it cannot be converted or read.
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "`format`: connaisseur, notation, containers, openshift, ratify, kyverno, sigstore (default: detected)")
+	usage.Complete(cmd, "from", formats()...)
 	flags.StringVar(&f.root, "root", "", "`folder` of the files that the policy names: / for local paths; for notation the parent of truststore/")
 	flags.BoolVar(&f.dropIdentity, "insecure-drop-signed-identity", false, "do not require a signature's image name (signedIdentity) to match the repository")
 	return cmd

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
@@ -51,6 +52,22 @@ Exit status: that of the subcommand.`,
 type logVerification struct {
 	keys, anchors []string
 	json          bool
+	format        string
+	found         []verified // for the formats of one document
+}
+
+// verified is the result for one log.
+type verified struct {
+	Log    string              `json:"log"`
+	Error  string              `json:"error,omitempty"`
+	Result decisionlog.Summary `json:"summary"`
+}
+
+// verifiedList is the document of -o json and -o yaml.
+type verifiedList struct {
+	APIVersion string     `json:"apiVersion"`
+	Kind       string     `json:"kind"`
+	Items      []verified `json:"items"`
 }
 
 func logVerifyCommand(t command.Terminal) *cobra.Command {
@@ -84,11 +101,18 @@ not be read; 2 for wrong use.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&v.keys, "key", nil, "`FILE` of public keys (PEM) that sign checkpoints; may be repeated")
 	flags.StringArrayVar(&v.anchors, "anchor", nil, "`FILE` of lines that the log must contain; may be repeated")
-	flags.BoolVar(&v.json, "json", false, "print the summary of each log as a line of JSON")
+	flags.BoolVar(&v.json, "json", false, "print the summary of each log as a line of JSON, when it is read")
+	output.RegisterDocument(cmd, "output", &v.format)
 	return cmd
 }
 
 func (v *logVerification) run(t command.Terminal, args []string) error {
+	if err := output.CheckDocument(v.format); err != nil {
+		return err
+	}
+	if v.json && v.format != output.Text {
+		return errors.New("--json and -o contradict each other: give one of them")
+	}
 	var o decisionlog.VerifyOptions
 	for _, name := range v.keys {
 		text, err := limit.ReadFile(name, maxPublicKeys, name)
@@ -118,9 +142,17 @@ func (v *logVerification) run(t command.Terminal, args []string) error {
 			return err
 		}
 		for _, each := range logs {
-			if found := v.one(t, each, o); code != command.ExitDenied && found != command.ExitAllowed {
+			end := output.Wait(t, "reading "+each)
+			summary, err := verifyLog(each, o)
+			end()
+			if found := v.one(t, verified{Log: each, Result: summary}, err, o); code != command.ExitDenied && found != command.ExitAllowed {
 				code = found
 			}
+		}
+	}
+	if v.format != output.Text {
+		if err := output.WriteDocument(t.Out, v.format, verifiedList{APIVersion: report.APIVersion, Kind: "LogVerificationList", Items: v.found}); err != nil {
+			return err
 		}
 	}
 	if code != command.ExitAllowed {
@@ -129,23 +161,20 @@ func (v *logVerification) run(t command.Terminal, args []string) error {
 	return nil
 }
 
-// one checks one log, prints the result, and returns the exit status.
-func (v *logVerification) one(t command.Terminal, name string, o decisionlog.VerifyOptions) int {
-	summary, err := verifyLog(name, o)
-	if v.json {
-		said := struct {
-			Log    string              `json:"log"`
-			Error  string              `json:"error,omitempty"`
-			Result decisionlog.Summary `json:"summary"`
-		}{Log: name, Result: summary}
-		if err != nil {
-			said.Error = err.Error()
-		}
-		if text, failed := json.Marshal(said); failed == nil {
+// one prints the result of one log, or keeps it for the document, and returns the exit status.
+func (v *logVerification) one(t command.Terminal, found verified, err error, o decisionlog.VerifyOptions) int {
+	if err != nil {
+		found.Error = err.Error()
+	}
+	switch {
+	case v.format != output.Text:
+		v.found = append(v.found, found)
+	case v.json:
+		if text, failed := json.Marshal(found); failed == nil {
 			fmt.Fprintf(t.Out, "%s\n", text)
 		}
-	} else {
-		tellLog(t.Out, name, summary, o.Keys != nil, err)
+	default:
+		tellLog(t.Out, found.Log, found.Result, o.Keys != nil, err)
 	}
 	switch _, broken := errors.AsType[*decisionlog.BrokenError](err); {
 	case err == nil:
@@ -153,8 +182,8 @@ func (v *logVerification) one(t command.Terminal, name string, o decisionlog.Ver
 	case broken:
 		return command.ExitDenied
 	default:
-		if v.json {
-			fmt.Fprintf(t.Err, "quaymaster: %s: %v\n", name, err)
+		if v.json || v.format != output.Text {
+			fmt.Fprintf(t.Err, "quaymaster: %s: %v\n", found.Log, err)
 		}
 		return command.ExitError
 	}
@@ -270,11 +299,13 @@ Exit status: 0 if the lines were printed, 2 if the log cannot be read.`,
   quaymaster log show /var/log/quaymaster --last 20 |
     jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
 		Args: usage.Arguments("a decision log", 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			logs, err := logsIn(args[0])
 			switch {
 			case err != nil:
 				return err
+			case cmd.Flags().Changed("last") && cmd.Flags().Changed("from"):
+				return errors.New("--last and --from contradict each other: give one of them")
 			case len(logs) > 1:
 				return fmt.Errorf("%s has several logs: name one of %s", args[0], strings.Join(logs, ", "))
 			case from == 0:
@@ -290,7 +321,6 @@ Exit status: 0 if the lines were printed, 2 if the log cannot be read.`,
 	}
 	cmd.Flags().IntVar(&last, "last", 0, "print only the last `N` lines")
 	cmd.Flags().Uint64Var(&from, "from", 1, "print from line number `N` on")
-	cmd.MarkFlagsMutuallyExclusive("last", "from")
 	return cmd
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -77,14 +76,14 @@ denied or --check has a finding, 3 if a request failed, 2 for wrong use.`,
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` label of the Pod; may be repeated")
 	flags.BoolVar(&f.check, "check", false, "check the mapping for errors, without requests")
 	flags.BoolVar(&f.offline, "offline", false, "show the mapping alone, without requests")
-	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	output.RegisterDocument(cmd, "output", &f.output)
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show durations too")
 	return cmd
 }
 
 // read refuses conflicting flags, and reads the mapping.
 func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
-	if err := usage.Choice("-o", f.output, output.Text, output.JSON); err != nil {
+	if err := output.CheckDocument(f.output); err != nil {
 		return nil, err
 	}
 	switch {
@@ -135,9 +134,11 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t command.Terminal, mirrors *mirr
 		return err
 	}
 	list := report.Redirections{APIVersion: report.APIVersion, Kind: "RedirectionList", Items: make([]report.Redirection, len(images))}
+	end := output.Wait(t, "asking the targets of "+command.Count(len(images), "image"))
 	for i, ref := range refs {
 		list.Items[i] = reporter.Report(ctx, ref, requests[i], i)
 	}
+	end()
 	if err := f.print(t, list); err != nil {
 		return err
 	}
@@ -160,8 +161,8 @@ type writer interface {
 }
 
 func (f *mirrorFlags) print(t command.Terminal, what writer) error {
-	if f.output == "json" {
-		return what.JSON(t.Out)
+	if f.output != output.Text {
+		return output.WriteAs(t.Out, f.output, what.JSON)
 	}
 	return what.Text(t.Out, report.TreeOptions{Color: t.Color(), Verbose: f.verbose})
 }

@@ -4,7 +4,6 @@ package policies
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -22,7 +21,7 @@ import (
 // New is the command with its subcommands.
 func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "policy", Short: "List policies", Args: usage.NoArguments,
+		Use: "policy", Short: "List policies", Args: usage.NoArguments, SuggestFor: []string{"policies"},
 		Long: `Show the policies of a cluster or of folders.
 
 Exit status: that of the subcommand.`,
@@ -61,7 +60,7 @@ cannot be read, 2 for wrong use.`,
   quaymaster policy list policies/
   quaymaster policy list --context production -o json`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if err := usage.Choice("--output", f.format, output.Text, output.JSON); err != nil {
+			if err := output.CheckDocument(f.format); err != nil {
 				return err
 			}
 			if f.setup.Timeout <= 0 {
@@ -70,7 +69,9 @@ cannot be read, 2 for wrong use.`,
 			if len(names) > 0 && (cmd.Flags().Changed("context") || cmd.Flags().Changed("kubeconfig")) {
 				return errors.New("give files or a cluster, not both")
 			}
+			end := output.Wait(t, "reading policies")
 			entries, err := f.entries(cmd, t, names)
+			end()
 			if err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ cannot be read, 2 for wrong use.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.format, "output", "o", output.Text, "`format`: text or json")
+	output.RegisterDocument(cmd, "output", &f.format)
 	flags.StringArrayVar(&f.setup.Resources, "resource", nil, "`file` of ConfigMaps, Secrets, Namespaces or definitions that policies of files look up; may be repeated")
 	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
@@ -110,12 +111,10 @@ func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []stri
 
 // write prints the entries, and returns the exit status.
 func write(t command.Terminal, entries []policystate.Entry, format string) error {
-	if format == output.JSON {
-		text, err := json.MarshalIndent(list{APIVersion: "quaymaster.dev/v1alpha1", Kind: "PolicyList", Items: entries}, "", "  ")
-		if err != nil {
+	if format != output.Text {
+		if err := output.WriteDocument(t.Out, format, list{APIVersion: "quaymaster.dev/v1alpha1", Kind: "PolicyList", Items: entries}); err != nil {
 			return err
 		}
-		fmt.Fprintln(t.Out, string(text))
 	} else {
 		fmt.Fprint(t.Out, table(entries))
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -133,8 +134,8 @@ func New(t command.Terminal) *cobra.Command {
 
 func (f *scanFlags) check(cmd *cobra.Command) error {
 	switch {
-	case command.Inputs(f.files) > 1:
-		return errors.New("standard input can be read once: give -f - once")
+	case command.Inputs(f.files, f.authorities.Keys) > 1:
+		return errors.New("standard input can be read once: give - to one of -f and --key, once")
 	case f.qps <= 0:
 		return fmt.Errorf("--qps %g must be positive", f.qps)
 	case f.perHost < 1:
@@ -195,8 +196,9 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	if err != nil {
 		return nil, err
 	}
+	end := told.line.Wait("scanning")
 	summary, err := scanner.Round(ctx)
-	told.line.Clear()
+	end()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; the remaining objects were not evaluated")
 		return nil, command.Status(command.ExitError)
@@ -368,8 +370,12 @@ func addNamespaces(known *engine.Resources, objects []workload.Object) error {
 
 // client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
-	return cluster.NewClient(cluster.ClientOptions{
+	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context,
 		QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: t.Version(),
 	})
+	if _, missing := errors.AsType[*kubeconfig.ContextError](err); missing {
+		return nil, fmt.Errorf("--context: %w", err)
+	}
+	return client, err
 }

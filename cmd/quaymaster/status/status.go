@@ -4,27 +4,23 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/diagnosis"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/health"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/policystate"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 )
-
-// The output formats.
-const textOutput, jsonOutput, yamlOutput = "text", "json", "yaml"
 
 // apiVersion is that of the JSON output.
 const apiVersion = "quaymaster.dev/v1alpha1"
@@ -40,12 +36,12 @@ const (
 // flags name the cluster and the output.
 type flags struct {
 	setup  setup.Flags
-	output string
+	format string
 }
 
 func (f *flags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", textOutput, "`format`: text, json or yaml")
+	output.RegisterDocument(cmd, "output", &f.format)
 	flags.StringVarP(&f.setup.Cluster.Namespace, "namespace", "n", "quaymaster", "`namespace` of the gateway")
 	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
@@ -53,7 +49,7 @@ func (f *flags) register(cmd *cobra.Command) {
 }
 
 func (f *flags) check() error {
-	if err := usage.Choice("-o", f.output, textOutput, jsonOutput, yamlOutput); err != nil {
+	if err := output.CheckDocument(f.format); err != nil {
 		return err
 	}
 	if f.setup.Timeout <= 0 {
@@ -85,7 +81,9 @@ read, 2 for wrong use. quaymaster doctor has an exit status for problems.`,
   quaymaster status --context production -n image-policy
   quaymaster status -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			end := output.Wait(t, "reading the cluster")
 			state, err := f.read(cmd.Context(), t)
+			end()
 			if err != nil {
 				return err
 			}
@@ -119,7 +117,9 @@ not be checked, 2 for wrong use. Warnings do not count.`,
   quaymaster doctor --context production -n image-policy
   quaymaster doctor -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			end := output.Wait(t, "reading the cluster")
 			state, err := f.read(cmd.Context(), t)
+			end()
 			if err != nil {
 				return err
 			}
@@ -200,20 +200,10 @@ func (f *flags) policies(ctx context.Context, t command.Terminal) ([]health.Poli
 
 // write writes a document or its text.
 func (f *flags) write(t command.Terminal, document any, text string) error {
-	out := []byte(text)
-	if f.output != textOutput {
-		var err error
-		out, err = json.MarshalIndent(document, "", "  ")
-		if err == nil && f.output == yamlOutput {
-			out, err = yaml.JSONToYAML(out)
-		} else {
-			out = append(out, '\n')
-		}
-		if err != nil {
-			return fmt.Errorf("write the state: %w", err)
-		}
+	if f.format != output.Text {
+		return output.WriteDocument(t.Out, f.format, document)
 	}
-	if _, err := t.Out.Write(out); err != nil {
+	if _, err := fmt.Fprint(t.Out, text); err != nil {
 		return fmt.Errorf("write the state: %w", err)
 	}
 	return nil

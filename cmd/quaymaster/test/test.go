@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/policy/suite"
 	"github.com/quaymaster/quaymaster/policy/suite/result"
@@ -46,7 +47,8 @@ suite or one of its policies cannot be read, 2 for wrong use.`,
 	flags.StringVarP(&f.fileName, "file-name", "f", suite.FileName, "file `name` of suites")
 	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*",
 		"run only the checks with policy, rule and resource that match `patterns`")
-	flags.StringVarP(&f.format, "output-format", "o", "", "`format` in place of text: "+strings.Join(result.Formats(), ", "))
+	flags.StringVarP(&f.format, "output-format", "o", textFormat, "`format`: text, "+strings.Join(result.Formats(), ", "))
+	usage.Complete(cmd, "output-format", formats()...)
 	flags.BoolVar(&f.failOnly, "fail-only", false, "show failures only")
 	flags.BoolVar(&f.detailed, "detailed-results", false, "show the messages of rules, also of checks that did not fail")
 	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
@@ -54,11 +56,17 @@ suite or one of its policies cannot be read, 2 for wrong use.`,
 	return cmd
 }
 
+// textFormat is the format that people read.
+const textFormat = "text"
+
+func formats() []string { return append([]string{textFormat}, result.Formats()...) }
+
 func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) error {
-	if f.format != "" {
-		if err := usage.Choice("-o", f.format, result.Formats()...); err != nil {
-			return err
-		}
+	if err := usage.Choice("-o", f.format, formats()...); err != nil {
+		return err
+	}
+	if f.format == textFormat {
+		f.format = "" // as package result names it
 	}
 	filter, err := suite.ParseFilter(f.selector)
 	if err != nil {
@@ -71,7 +79,9 @@ func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) 
 	if len(found) == 0 && !f.mustExist {
 		t.Warn(fmt.Sprintf("no %s below %s: set --file-name, or --require-tests to fail", f.fileName, strings.Join(paths, ", ")))
 	}
+	end := output.Wait(t, "running "+command.Count(len(found), "suite"))
 	report := suite.Run(cmd.Context(), found, suite.Options{Filter: filter})
+	end()
 	if cmd.Context().Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; not every suite was run")
 		return command.Status(command.ExitError)

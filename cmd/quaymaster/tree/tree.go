@@ -3,25 +3,21 @@ package tree
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 )
-
-// The output formats.
-const textOutput, jsonOutput, yamlOutput = "text", "json", "yaml"
 
 // flags select the image's pod, the inputs and the output.
 type flags struct {
@@ -60,12 +56,14 @@ Exit status: 0 if the tree was read, 3 if a part of it could not be read or veri
 			if len(images) != 1 {
 				return fmt.Errorf("want one image, found %d", len(images))
 			}
-			if err := usage.Choice("-o", f.output, textOutput, jsonOutput, yamlOutput); err != nil {
+			if err := output.CheckDocument(f.output); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), max(f.setup.Timeout, 0))
 			defer cancel()
+			end := output.Wait(t, "reading "+images[0])
 			tree, err := f.read(ctx, t, images[0])
+			end()
 			if err != nil {
 				return err
 			}
@@ -74,7 +72,7 @@ Exit status: 0 if the tree was read, 3 if a part of it could not be read or veri
 	}
 	f.setup.Register(cmd)
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of the image's Pod, for policies")
-	cmd.Flags().StringVarP(&f.output, "output", "o", textOutput, "`format`: text, json or yaml")
+	output.RegisterDocument(cmd, "output", &f.output)
 	return cmd
 }
 
@@ -142,20 +140,13 @@ func (f *flags) judge(ctx context.Context, t command.Terminal, requests []gate.R
 
 // print writes the tree, and returns the exit status.
 func (f *flags) print(t command.Terminal, tree *Tree) error {
-	text := []byte(tree.text())
-	if f.output != textOutput {
-		var err error
-		text, err = json.MarshalIndent(tree, "", "  ")
-		if err == nil && f.output == yamlOutput {
-			text, err = yaml.JSONToYAML(text)
-		} else {
-			text = append(text, '\n')
-		}
-		if err != nil {
-			return fmt.Errorf("write the tree: %w", err)
-		}
+	var err error
+	if f.output == output.Text {
+		_, err = io.WriteString(t.Out, tree.text())
+	} else {
+		err = output.WriteDocument(t.Out, f.output, tree)
 	}
-	if _, err := t.Out.Write(text); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the tree: %w", err)
 	}
 	if len(tree.Errors) > 0 {

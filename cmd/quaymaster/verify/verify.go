@@ -13,7 +13,9 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -42,7 +44,7 @@ one: pass those with -f. The images of a payload are not pinned.
 
 Outputs: -o FORMAT writes to standard output, -o FORMAT=PATH to a file; it may be
 given several times. Files are also written if images are denied or nothing could be
-decided. Formats are text, json (docs/record.md), sarif, junit, markdown,
+decided. Formats are text, json and yaml (docs/record.md), sarif, junit, markdown,
 github (annotations of GitHub Actions), policyreport and openreports; docs/ci.md
 shows examples. Findings name the line of the image in its manifest. vsa writes
 SLSA verification summaries, one per line, signed with --vsa-key (docs/vsa.md).
@@ -83,34 +85,61 @@ func NewExplain(t command.Terminal) *cobra.Command {
 	var (
 		ask          question
 		requireMatch bool
+		format, code string
 	)
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE... | -f FILE | --payload FILE",
 		Short: "Explain each step of a verdict",
 		Long: `Explain evaluates images as verify does, and prints each step: the digest, the
 policies that match, their requirements, the evidence for each, and the reasons.
+As JSON and YAML it prints the record of verify (docs/record.md).
+
+With --code it explains a reason code, and verifies nothing.
 
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
 		Example: `  quaymaster explain --policy policies/ registry.example/app:v1
+  quaymaster explain --code wrong-identity
   quaymaster explain --key cosign.pub -f deploy/web.yaml
   helm template web ./chart | quaymaster explain --policy policies/ -f -`,
 		RunE: func(cmd *cobra.Command, images []string) error {
+			if err := output.CheckDocument(format); err != nil {
+				return err
+			}
+			if code != "" {
+				return explainCode(cmd, t, code, format, images)
+			}
 			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {
 				return err
 			}
-			for _, outcome := range outcomes {
-				if err := report.Tree(t.Out, outcome, report.TreeOptions{Color: t.Color()}); err != nil {
-					return err
-				}
+			if err := writeSteps(cmd, t, outcomes, format); err != nil {
+				return err
 			}
 			return output.Exit(t, outcomes, requireMatch)
 		},
 	}
 	ask.register(cmd)
 	output.RegisterRequireMatch(cmd, &requireMatch)
+	output.RegisterDocument(cmd, "output", &format)
+	cmd.Flags().StringVar(&code, "code", "", "explain a reason `code`, such as wrong-key, in place of images")
+	usage.Complete(cmd, "code", hint.Codes()...)
 	return cmd
+}
+
+// writeSteps writes the steps as text, or the record of verify.
+func writeSteps(cmd *cobra.Command, t command.Terminal, outcomes []gate.Outcome, format string) error {
+	if format != output.Text {
+		list := report.NewList(outcomes)
+		list.Flags = flagsource.Of(cmd)
+		return output.WriteAs(t.Out, format, list.Write)
+	}
+	for _, outcome := range outcomes {
+		if err := report.Tree(t.Out, outcome, report.TreeOptions{Color: t.Color()}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // question is a request to the gate: the images, the trusted authorities, and the gate's inputs.
@@ -134,6 +163,9 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if err := q.authorities.Check(cmd); err != nil {
 		return nil, err
 	}
+	if command.Inputs(q.input.Files, q.input.Payloads, q.authorities.Keys) > 1 {
+		return nil, errors.New("standard input can be read once: give - to one of -f, --payload and --key, once")
+	}
 	if len(q.input.Payloads) > 0 && q.authorities.Given() {
 		return nil, errors.New("--payload: --key, --certificate-... and --notation-cert do not say where the images of a document are; write a policy with evaluation.mode JSON, and leave them out")
 	}
@@ -153,8 +185,9 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 		return nil, err
 	}
 	progress := output.NewProgress(t)
+	end := progress.Wait("verifying")
 	outcomes := wired.DecideAll(ctx, requests, progress.Verified)
-	progress.Clear()
+	end()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
 		return nil, command.Status(command.ExitError)

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	k8syaml "sigs.k8s.io/yaml"
-
-	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 // Bounds of a document.
@@ -47,7 +46,7 @@ func check(document []byte) (overrides bool, err error) {
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
 		return false, nil
 	} else if err != nil {
-		return false, yamlline.Readable(err)
+		return false, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/verify"
@@ -39,6 +39,9 @@ type Flags struct {
 	accept                      acceptFlags
 	// Bundled are public keys of a bundle, used like those of --key.
 	Bundled []bundle.Item
+
+	// fetched are the keys that are URLs and standard input, by their names; nil if there may be none.
+	fetched map[string][]byte
 }
 
 // certificateFlags are the requirements of a signing certificate.
@@ -65,9 +68,10 @@ func OfKeys(names []string, ignoreTlog bool) *Flags {
 
 // Register registers the flags.
 func (f *Flags) Register(cmd *cobra.Command) {
+	f.fetched = map[string][]byte{}
 	f.accept.register(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.Keys, "key", nil, "public key `file` or URI (awskms, azurekms, gcpkms, hashivault); one of several must match")
+	flags.StringArrayVar(&f.Keys, "key", nil, "public key `file`, https URL, KMS URI or - for standard input; one of several must match")
 	flags.StringVar(&f.certificate.identity, "certificate-identity", "", "`subject` of the signing certificate")
 	flags.StringVar(&f.certificate.identityRegexp, "certificate-identity-regexp", "", "`expression` for the whole subject")
 	flags.StringVar(&f.certificate.issuer, "certificate-oidc-issuer", "", "`issuer` of the OIDC token for the subject")
@@ -78,12 +82,15 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.StringVar(&f.certificate.chain, "certificate-chain", "", "PEM `file` of the certificate chain for signing certificates")
 	flags.StringVar(&f.notationCert, "notation-cert", "", "PEM `file` of the certificate authority for notation signatures")
 	flags.StringArrayVar(&f.attestations, "attestation", nil, "require an attestation of this `type` (URI or cosign short name) in place of a signature")
+	usage.Complete(cmd, "attestation", attestationTypes()...)
 	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` annotation that the signed payload must contain")
 	flags.StringVar(&f.platforms, "platforms", "index", "`scope` of an index to verify: index, each or any (any trusts the index for the others)")
+	usage.Complete(cmd, "platforms", platforms()...)
 	flags.StringVar(&f.notBefore, "signed-not-before", "", "reject signatures before this `time` (RFC 3339; of the log or timestamp authority)")
 	flags.StringVar(&f.notAfter, "signed-not-after", "", "reject signatures after this `time`")
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` of signatures and attestations (default: the image's own)")
 	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", defaultDigest, "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
+	usage.Complete(cmd, "signature-digest-algorithm", "sha224", "sha256", "sha384", "sha512")
 }
 
 // terms are the flags that restrict or change the requirements of --key and similar flags.
@@ -164,7 +171,8 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	for _, name := range f.attestations {
 		uri := attest.PredicateURI(name)
 		if !strings.Contains(uri, ":") {
-			return nil, fmt.Errorf("--attestation %s: want a URI, or one of slsaprovenance, slsaprovenance02, slsaprovenance1, spdx, spdxjson, cyclonedx, vuln, openvex, link, custom", name)
+			return nil, fmt.Errorf("--attestation %s%s; want a URI, or one of %s",
+				name, spelling.DidYouMean(spelling.Similar(name, attestationTypes())), strings.Join(attestationTypes(), ", "))
 		}
 		rule.check.Attestations = append(rule.check.Attestations, policy.Attestation{
 			Path: "--attestation " + name, PredicateType: uri, Signers: signers,
@@ -189,8 +197,15 @@ func platformsOf(name string) (policy.Platforms, error) {
 	case "any":
 		return policy.PlatformAny, nil
 	}
-	return "", usage.Choice("--platforms", name, "index", "each", "any")
+	return "", usage.Choice("--platforms", name, platforms()...)
 }
+
+// attestationTypes are the short names of attest.PredicateURI.
+func attestationTypes() []string {
+	return []string{"slsaprovenance", "slsaprovenance02", "slsaprovenance1", "spdxjson", "spdx", "cyclonedx", "link", "vuln", "openvex", "custom"}
+}
+
+func platforms() []string { return []string{"index", "each", "any"} }
 
 func hashOf(authorities []verify.Authority, check policy.Check, repository string, accept acceptFlags) (string, error) {
 	var keys []string
@@ -237,7 +252,7 @@ func (f *Flags) keyHolders(common verify.Authority) (out []verify.Authority, err
 	for _, name := range f.Keys {
 		a := common
 		a.Name = "--key " + name
-		a.Key, err = ReadKey(name, f.digestAlgorithm)
+		a.Key, err = f.key(name)
 		if err != nil {
 			return nil, err
 		}
@@ -355,21 +370,6 @@ func matcher(flag, exact, expression string) (verify.Matcher, error) {
 		return m, nil
 	}
 	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is verified by subject and issuer together", flag, flag)
-}
-
-// ReadKey reads a key file; the trust store resolves a KMS URI.
-func ReadKey(name, hash string) (*verify.Key, error) {
-	if trust.IsLookup(name) {
-		return &verify.Key{Ref: name, Hash: hash}, nil
-	}
-	pem, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("--key: %w", err)
-	}
-	if _, err := trust.ParsePublicKey(pem, hash); err != nil {
-		return nil, fmt.Errorf("--key %s: %w", name, err)
-	}
-	return &verify.Key{Ref: string(pem), Hash: hash}, nil
 }
 
 // flagRule has the same requirements for every image.

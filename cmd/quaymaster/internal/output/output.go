@@ -43,7 +43,7 @@ type Result interface {
 
 // Formats are all formats, in the order of the help text.
 func Formats() []string {
-	return []string{Text, JSON, "sarif", "junit", "markdown", github, PolicyReport, OpenReports, VSA}
+	return []string{Text, JSON, YAML, "sarif", "junit", "markdown", github, PolicyReport, OpenReports, VSA}
 }
 
 // The formats with special treatment. The runner removes github's lines from the log, so that
@@ -98,6 +98,7 @@ func (f *Flags) HasOther(names ...string) bool {
 // RegisterFormats registers the flag of the formats alone.
 func (f *Flags) RegisterFormats(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.Formats, "output", "o", []string{Text}, "`format[=path]`: "+formatNames(f.Available())+"; may be repeated")
+	usage.Complete(cmd, "output", f.Available()...)
 }
 
 // Register registers all flags.
@@ -242,8 +243,8 @@ func (o *output) write(t command.Terminal, what Result) error {
 // Write implements Result.
 func (v *Verdicts) Write(w io.Writer, to Destination) error {
 	switch to.Format {
-	case JSON:
-		return v.list().Write(w)
+	case JSON, YAML:
+		return WriteAs(w, to.Format, v.list().Write)
 	case "sarif":
 		return sarif.Write(w, finding.Of(v.list()), to.release)
 	case "junit":

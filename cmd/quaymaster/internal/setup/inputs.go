@@ -84,6 +84,9 @@ func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *autho
 	if f.Offline && slices.ContainsFunc(authorities.Keys, trust.IsLookup) {
 		return nil, errors.New("--offline opens no connection, and --key names a key management service")
 	}
+	if err := f.readKeys(ctx, t, authorities); err != nil {
+		return nil, err
+	}
 	own, err := authorities.Policy()
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -76,12 +77,13 @@ func (f *Flags) Register(cmd *cobra.Command) {
 func (f *Flags) RegisterOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.Policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
+	usage.CompleteFiles(cmd, "policy", usage.Documents()...)
 	flags.StringArrayVar(&f.Resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups, and of CustomResourceDefinitions")
 	flags.StringVar(&f.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
 	flags.BoolVar(&f.RefreshTrust, "refresh-trust", false, "refresh the trusted root from the public-good TUF repository first")
 	flags.StringArrayVar(&f.retired, "retired-key", nil, "reject later signatures by the public key with this `SHA256=TIME` (RFC 3339); may be repeated")
 	flags.StringArrayVar(&f.Mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
-	flags.StringVar(&f.RegistryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
+	flags.StringVar(&f.RegistryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries and keys by URL, beside the system's")
 	flags.StringArrayVar(&f.PlainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
 	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time for the whole run")
 }

@@ -46,7 +46,7 @@ func ofCommands() map[string]group {
 func members() map[group][]string {
 	return map[group][]string{
 		inputs: {"filename", "payload", "namespace", "platforms", "exclude-namespace", "label", "file-name", "test-case-selector",
-			"last", "from", "signer", "compare", "anchor"},
+			"last", "from", "code", "signer", "compare", "anchor"},
 		policies: {"policy", "resource", "userinfo", "exception", "values-file", "set", "effective-time", "bundle", "bundle-digest",
 			"root", "insecure-drop-signed-identity"},
 		signers: {"key", "annotation", "attestation", "certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer",
