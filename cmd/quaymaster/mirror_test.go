@@ -195,7 +195,7 @@ func TestMirrorUsage(t *testing.T) {
 		{"no image", "nothing to show", []string{"--mirrors", good}},
 		{"an image for --check", "takes no image", []string{"--check", "--mirrors", good, "nginx"}},
 		{"policies offline", "send no request", []string{"--offline", "--policy", "x", "--mirrors", good, "nginx"}},
-		{"an unknown output", "text or json", []string{"-o", "yaml", "--mirrors", good, "nginx"}},
+		{"an unknown output", "text, json or yaml", []string{"-o", "xml", "--mirrors", good, "nginx"}},
 		{"a label without a value", "key=value", []string{"-l", "x", "--mirrors", good, "nginx"}},
 		{"a reference that is none", "NGINX", []string{"--mirrors", good, "NGINX"}},
 		{"a missing file", "no-such-file", []string{"--mirrors", "no-such-file", "nginx"}},

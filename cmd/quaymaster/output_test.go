@@ -117,7 +117,7 @@ func TestOutputFlags(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"an unknown format names those that are known", []string{"-o", "html"}, command.ExitUsage, "-o html: want text, json, sarif, junit, markdown, github, policyreport, openreports or vsa"},
+		{"an unknown format names those that are known", []string{"-o", "html"}, command.ExitUsage, "-o html: want text, json, yaml, sarif, junit, markdown, github, policyreport, openreports or vsa"},
 		{"two in one file", []string{"-o", "json=" + both, "-o", "sarif=" + both}, command.ExitUsage, "over one another"},
 		{"two on standard output", []string{"-o", "json", "-o", "sarif"}, command.ExitUsage, "mixed"},
 		{"github twice", []string{"-o", "github", "-o", "github"}, command.ExitUsage, "mixed"},

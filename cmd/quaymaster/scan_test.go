@@ -104,7 +104,7 @@ func TestScan(t *testing.T) {
 		{"a test report", []string{"-f", pods, "--policy", policies, "-o", "junit"}, "", command.ExitDenied, []string{`<testsuites`, `failures="2"`}},
 		{"a page", []string{"-f", pods, "--policy", policies, "-o", "markdown"}, "", command.ExitDenied, []string{"every pod has a team", "b-1"}},
 		{"annotations beside text", []string{"-f", pods, "--policy", policies, "-o", "github", "-o", "text"}, "", command.ExitDenied, []string{"::error file=", "now 2 would be denied"}},
-		{"no such format", []string{"-f", pods, "-o", "xml"}, "", command.ExitUsage, []string{"-o xml: want text, json, sarif, junit, markdown, github, policyreport or openreports"}},
+		{"no such format", []string{"-f", pods, "-o", "xml"}, "", command.ExitUsage, []string{"-o xml: want text, json, yaml, sarif, junit, markdown, github, policyreport or openreports"}},
 		{"no summary of what runs already", []string{"-f", pods, "-o", "vsa"}, "", command.ExitUsage, []string{"-o vsa: want"}},
 		{"two in one file", []string{"-f", pods, "-o", "json=" + pods + ".out", "-o", "text=" + pods + ".out"}, "", command.ExitUsage, []string{"over one another"}},
 		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", command.ExitUsage, []string{"mixed"}},

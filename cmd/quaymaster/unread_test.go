@@ -105,7 +105,7 @@ func TestSuiteWarnings(t *testing.T) {
 	} {
 		ok(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
 	}
-	for _, format := range []string{"", "json", "yaml", "markdown", "junit"} {
+	for _, format := range []string{"text", "json", "yaml", "markdown", "junit"} {
 		status, _, errs := piped(t, "", nil, "test", folder, "-o", format)
 		if status != command.ExitAllowed || !strings.Contains(errs, `warning: a (`+folder) || !strings.Contains(errs, `unknown field "owner"`) || !strings.Contains(errs, "the policy has no rule of this name (it has staged, owned)") {
 			t.Errorf("-o %q: status %d\n%s", format, status, errs)

@@ -300,12 +300,13 @@ Exit status: 0 if the lines were printed, 2 if the log cannot be read.`,
     jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
 		Args: usage.Arguments("a decision log", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("last") && cmd.Flags().Changed("from") {
+				return errors.New("--last and --from contradict each other: give one of them")
+			}
 			logs, err := logsIn(args[0])
 			switch {
 			case err != nil:
 				return err
-			case cmd.Flags().Changed("last") && cmd.Flags().Changed("from"):
-				return errors.New("--last and --from contradict each other: give one of them")
 			case len(logs) > 1:
 				return fmt.Errorf("%s has several logs: name one of %s", args[0], strings.Join(logs, ", "))
 			case from == 0:

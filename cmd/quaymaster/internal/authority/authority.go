@@ -138,6 +138,10 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	if !f.Given() {
 		return nil, nil
 	}
+	types, err := f.predicateTypes()
+	if err != nil {
+		return nil, err
+	}
 	authorities, err := f.authorities()
 	if err != nil {
 		return nil, err
@@ -168,14 +172,9 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	if len(f.attestations) == 0 && f.accept.Verifier == "" {
 		rule.check.Requirements = signers
 	}
-	for _, name := range f.attestations {
-		uri := attest.PredicateURI(name)
-		if !strings.Contains(uri, ":") {
-			return nil, fmt.Errorf("--attestation %s%s; want a URI, or one of %s",
-				name, spelling.DidYouMean(spelling.Similar(name, attestationTypes())), strings.Join(attestationTypes(), ", "))
-		}
+	for i, name := range f.attestations {
 		rule.check.Attestations = append(rule.check.Attestations, policy.Attestation{
-			Path: "--attestation " + name, PredicateType: uri, Signers: signers,
+			Path: "--attestation " + name, PredicateType: types[i], Signers: signers,
 		})
 	}
 	if err := rule.check.Validate(); err != nil {
@@ -186,6 +185,19 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 		return nil, err
 	}
 	return &policy.Policy{Kind: "Flags", Name: "command-line", Source: "command line", Hash: hash, Rules: []policy.Rule{rule}}, nil
+}
+
+// predicateTypes returns the URIs of the types of --attestation.
+func (f *Flags) predicateTypes() ([]string, error) {
+	uris := make([]string, len(f.attestations))
+	for i, name := range f.attestations {
+		uris[i] = attest.PredicateURI(name)
+		if !strings.Contains(uris[i], ":") {
+			return nil, fmt.Errorf("--attestation %s%s; want a URI, or one of %s",
+				name, spelling.DidYouMean(spelling.Similar(name, attestationTypes())), strings.Join(attestationTypes(), ", "))
+		}
+	}
+	return uris, nil
 }
 
 func platformsOf(name string) (policy.Platforms, error) {
