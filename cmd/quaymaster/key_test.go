@@ -60,7 +60,7 @@ func TestKeyByURL(t *testing.T) {
 		{"its status", address + "/none", command.ExitUsage, "answered 404 Not Found", nil},
 		{"too large", address + "/large", command.ExitUsage, "is larger than 65536 bytes", nil},
 		{"no key", address + "/text", command.ExitUsage, "--key " + address + "/text: ", nil},
-		{"a password", strings.Replace(address, "https://", "https://a:b@", 1) + "/key.pub", command.ExitUsage, "the URL has a user or a password", nil},
+		{"a password", strings.Replace(address, "https://", "https://a:pass1word@", 1) + "/key.pub?X-Amz-Signature=pass1word", command.ExitUsage, "the URL has a user or a password", nil},
 		{"no host", "https:///key.pub", command.ExitUsage, "want a URL such as", nil},
 		{"a link-local address", "https://169.254.169.254/key.pub", command.ExitUsage, "which is not connected to", nil},
 		{"offline", address + "/key.pub", command.ExitUsage, "--offline opens no connection", []string{"--offline", "--oci-layout", t.TempDir()}},
@@ -71,6 +71,8 @@ func TestKeyByURL(t *testing.T) {
 		}
 		if code, out, errs := quaymaster(t, append(args, image.Name)...); code != c.code || !strings.Contains(out+errs, c.says) {
 			t.Errorf("%s: exit status %d, want %d with %q:\n%s%s", c.reason, code, c.code, c.says, out, errs)
+		} else if strings.Contains(out+errs, "pass1word") {
+			t.Errorf("%s: a secret is in the output:\n%s%s", c.reason, out, errs)
 		}
 	}
 	args := []string{"verify", "--insecure-ignore-tlog", "--key", address + "/key.pub", image.Name}

@@ -263,7 +263,7 @@ func (f *Flags) authorities() ([]verify.Authority, error) {
 func (f *Flags) keyHolders(common verify.Authority) (out []verify.Authority, err error) {
 	for _, name := range f.Keys {
 		a := common
-		a.Name = "--key " + name
+		a.Name = "--key " + Shown(name)
 		a.Key, err = f.key(name)
 		if err != nil {
 			return nil, err

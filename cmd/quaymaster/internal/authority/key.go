@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
@@ -23,6 +24,14 @@ func (f *Flags) Elsewhere() []string {
 		_, read := f.fetched[name]
 		return read || name != StandardInput && !isURL(name)
 	})
+}
+
+// Shown is the name of a key for output: a URL without its secrets, such as those of a presigned one.
+func Shown(name string) string {
+	if isURL(name) {
+		return redact.Text(name)
+	}
+	return name
 }
 
 func isURL(name string) bool {

@@ -37,7 +37,7 @@ func (f *Flags) readKeys(ctx context.Context, t command.Terminal, authorities *a
 			text, err = f.fetchKey(ctx, name)
 		}
 		if err != nil {
-			return fmt.Errorf("--key %s: %w", name, err)
+			return fmt.Errorf("--key %s: %w", authority.Shown(name), err)
 		}
 		authorities.Add(name, text)
 	}
