@@ -18,6 +18,7 @@ const (
 	PrometheusOperator = "github.com/prometheus-operator/prometheus-operator"
 	Kyverno            = "github.com/kyverno/kyverno"
 	PolicyController   = "github.com/sigstore/policy-controller"
+	ManifestSigstore   = "github.com/sigstore/k8s-manifest-sigstore"
 )
 
 // definitionsFolder is where they are pinned.

@@ -10,6 +10,7 @@ func TestModule(t *testing.T) {
 	for path, file := range map[string]string{
 		CertManager:        filepath.Join("deploy", "crds", "cert-manager.io_certificates.yaml"),
 		Kyverno:            filepath.Join("config", "crds", "kyverno", "kyverno.io_clusterpolicies.yaml"),
+		ManifestSigstore:   filepath.Join("pkg", "k8smanifest", "testdata", "testpub"),
 		PolicyController:   filepath.Join("config", "300-clusterimagepolicy.yaml"),
 		PrometheusOperator: filepath.Join("example", "prometheus-operator-crd", "monitoring.coreos.com_servicemonitors.yaml"),
 	} {

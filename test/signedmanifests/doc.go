@@ -1,0 +1,6 @@
+// Package signedmanifests asks: do we verify what k8s-manifest-sigstore 0.5 has signed?
+//
+// The documents are those of the tool's own tests, read from its module, whose version is pinned in
+// test/tools/definitions. They have both forms of the message: a manifest, and an archive of one.
+// Each is admitted with its key, and refused with another key and after one change.
+package signedmanifests
