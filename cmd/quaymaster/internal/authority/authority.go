@@ -17,7 +17,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/verify"
@@ -187,19 +186,6 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	return &policy.Policy{Kind: "Flags", Name: "command-line", Source: "command line", Hash: hash, Rules: []policy.Rule{rule}}, nil
 }
 
-// predicateTypes returns the URIs of the types of --attestation.
-func (f *Flags) predicateTypes() ([]string, error) {
-	uris := make([]string, len(f.attestations))
-	for i, name := range f.attestations {
-		uris[i] = attest.PredicateURI(name)
-		if !strings.Contains(uris[i], ":") {
-			return nil, fmt.Errorf("--attestation %s%s; want a URI, or one of %s",
-				name, spelling.DidYouMean(spelling.Similar(name, attestationTypes())), strings.Join(attestationTypes(), ", "))
-		}
-	}
-	return uris, nil
-}
-
 func platformsOf(name string) (policy.Platforms, error) {
 	switch name {
 	case "index", "":
@@ -210,11 +196,6 @@ func platformsOf(name string) (policy.Platforms, error) {
 		return policy.PlatformAny, nil
 	}
 	return "", usage.Choice("--platforms", name, platforms()...)
-}
-
-// attestationTypes are the short names of attest.PredicateURI.
-func attestationTypes() []string {
-	return []string{"slsaprovenance", "slsaprovenance02", "slsaprovenance1", "spdxjson", "spdx", "cyclonedx", "link", "vuln", "openvex", "custom"}
 }
 
 func platforms() []string { return []string{"index", "each", "any"} }
