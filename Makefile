@@ -9,7 +9,7 @@ BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VULNS   := $(BIN)/govulncheck
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-RACE    := ./internal/fairqueue/... ./background/... ./cache/... ./cluster/... ./gate/... ./gateway/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
+RACE    := ./internal/fairqueue/... ./background/... ./cache/... ./cluster/... ./cmd/quaymaster/internal/health/... ./cmd/quaymaster/internal/output/... ./gate/... ./gateway/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
 ROUNDS  := ^Test(BreakGlass|Chart|Dashboard|Documentation|OwnImages|Prometheus|Reports|Roles|RunningGateway|Scan|Upgrade)
 UNIT    := $(if $(RACED),$$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))"),./...)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
