@@ -163,7 +163,8 @@ func (f *flags) read(ctx context.Context, t command.Terminal) (*state, error) {
 		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context, Version: t.Version(), QPS: qps, Burst: burst,
 	})
 	if err == nil {
-		reader := health.Reader{Client: client, Namespace: s.namespace, Now: time.Now, Policies: func(ctx context.Context) ([]health.Policy, error) { return f.policies(ctx, t) }}
+		reader := health.Reader{Client: client, Namespace: s.namespace, Now: time.Now,
+			Policies: func(ctx context.Context) ([]health.Policy, error) { return f.policies(ctx, t) }}
 		s.value, err = reader.Read(ctx)
 	}
 	if err != nil {

@@ -30,7 +30,8 @@ const TriggerPrefix = "__trigger_"
 // OfTrigger are the variables of an admission request, and its objects apart from the object that an
 // expression is about.
 func OfTrigger() []cel.Variable {
-	return append(OfObject(), cel.Variable{Name: TriggerPrefix + ObjectName, Type: celgo.DynType}, cel.Variable{Name: TriggerPrefix + OldObjectName, Type: celgo.DynType})
+	return append(OfObject(), cel.Variable{Name: TriggerPrefix + ObjectName, Type: celgo.DynType},
+		cel.Variable{Name: TriggerPrefix + OldObjectName, Type: celgo.DynType})
 }
 
 // OfObject are the variables of an admission request.

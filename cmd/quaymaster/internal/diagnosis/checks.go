@@ -34,11 +34,13 @@ func (c *checker) checkReplicas() {
 	case c.unread(CheckReplicas, "", r.Unread):
 		return
 	case len(r.Deployments) == 0 && len(r.Items) == 0:
-		c.add(CheckReplicas, "", Problem, "there is no gateway in the namespace "+c.Namespace+": no Deployment with the label "+health.Selector+", and no Lease of a replica",
+		c.add(CheckReplicas, "", Problem,
+			"there is no gateway in the namespace "+c.Namespace+": no Deployment with the label "+health.Selector+", and no Lease of a replica",
 			"name the gateway's namespace with -n, or install the gateway (docs/helm.md)")
 		return
 	case len(r.Deployments) == 0:
-		c.add(CheckReplicas, "", Unknown, fmt.Sprintf("the gateway does not run in a Deployment of the namespace %s: of its %d replicas only the Leases are known", c.Namespace, len(r.Items)),
+		c.add(CheckReplicas, "", Unknown,
+			fmt.Sprintf("the gateway does not run in a Deployment of the namespace %s: of its %d replicas only the Leases are known", c.Namespace, len(r.Items)),
 			"read /readyz at the plain address of each process (listen.plain)")
 		return
 	}
@@ -81,7 +83,8 @@ func (c *checker) checkDeployment(d health.Deployment) {
 	case d.Ready == 0:
 		c.add(CheckReplicas, subject, Problem, fmt.Sprintf("0 of %d replicas are ready", d.Wanted), c.kubectl("describe deployment %s; %s", d.Name, c.logs()))
 	case d.Ready < d.Wanted:
-		c.add(CheckReplicas, subject, Warning, fmt.Sprintf("%d of %d replicas are ready", d.Ready, d.Wanted), c.kubectl("describe deployment %s; %s", d.Name, c.kubectl("get pods -o wide")))
+		c.add(CheckReplicas, subject, Warning, fmt.Sprintf("%d of %d replicas are ready", d.Ready, d.Wanted),
+			c.kubectl("describe deployment %s; %s", d.Name, c.kubectl("get pods -o wide")))
 	}
 }
 
@@ -195,11 +198,13 @@ func (c *checker) checkWebhooks() {
 		return
 	}
 	if c.Settings.Value.Webhooks.Disabled {
-		c.add(CheckWebhooks, "", Unknown, "the gateway does not manage webhook configurations (webhooks.disabled), so whether they are in step with the policies is unknown",
+		c.add(CheckWebhooks, "", Unknown,
+			"the gateway does not manage webhook configurations (webhooks.disabled), so whether they are in step with the policies is unknown",
 			"compare them with the policies, or remove webhooks.disabled")
 		return
 	}
-	restore := "the leader restores it within 30 s; if it does not, see the findings of leader and permissions, and look for webhook configurations in the log: " + c.logs()
+	restore := "the leader restores it within 30 s; if it does not, see the findings of leader and permissions, " +
+		"and look for webhook configurations in the log: " + c.logs()
 	for _, one := range w.Items {
 		switch one.State {
 		case health.Missing:

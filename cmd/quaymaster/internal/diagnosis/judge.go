@@ -36,11 +36,13 @@ func (c *checker) checkPolicies() {
 		}
 		result, fix := c.policyFix(p)
 		message := strings.TrimPrefix(p.Reason+": "+p.Message, ": ")
-		c.add(CheckPolicies, p.Kind+"/"+p.Name, result, cmp.Or(strings.TrimSuffix(message, ": "), "the gateway has written no condition Ready for this generation"), fix)
+		c.add(CheckPolicies, p.Kind+"/"+p.Name, result, cmp.Or(strings.TrimSuffix(message, ": "),
+			"the gateway has written no condition Ready for this generation"), fix)
 	}
 	for _, name := range c.Policies.Broken {
 		if !slices.ContainsFunc(c.Policies.Items, func(p health.Policy) bool { return p.Kind+"/"+p.Name == name }) {
-			c.add(CheckPolicies, name, Problem, "a replica reports that it is broken, and denies what it matches", "correct it in the folder of the gateway (policies.folders); the log has the reason: "+c.logs())
+			c.add(CheckPolicies, name, Problem, "a replica reports that it is broken, and denies what it matches",
+				"correct it in the folder of the gateway (policies.folders); the log has the reason: "+c.logs())
 		}
 	}
 	if len(c.Policies.Items)+len(c.Policies.Broken) == 0 {
@@ -97,9 +99,11 @@ func (c *checker) checkTrust() {
 	for _, part := range slices.Sorted(maps.Keys(t.Expires)) {
 		switch left := t.Expires[part].Sub(c.Time); {
 		case left <= 0:
-			c.add(CheckTrust, part, Problem, "this part of the trusted root expired at "+stamp(t.Expires[part]), "install a newer trusted root: trust.trustedRoot, or trust.refresh: true")
+			c.add(CheckTrust, part, Problem, "this part of the trusted root expired at "+stamp(t.Expires[part]),
+				"install a newer trusted root: trust.trustedRoot, or trust.refresh: true")
 		case left < trustEnds:
-			c.add(CheckTrust, part, Warning, "this part of the trusted root expires "+c.until(t.Expires[part]), "install a newer trusted root: trust.trustedRoot, or trust.refresh: true")
+			c.add(CheckTrust, part, Warning, "this part of the trusted root expires "+c.until(t.Expires[part]),
+				"install a newer trusted root: trust.trustedRoot, or trust.refresh: true")
 		}
 	}
 	if t.StaleKeys > 0 {
@@ -120,14 +124,16 @@ func (c *checker) checkRegistries() {
 		return
 	}
 	for _, one := range r.Items {
-		fix := "let the replicas reach it (NetworkPolicy, proxy, registries.hosts), or add a mirror (docs/mirrors.md): curl -v https://" + one.Host + "/v2/ from a node shows whether it responds"
+		fix := "let the replicas reach it (NetworkPolicy, proxy, registries.hosts), or add a mirror (docs/mirrors.md): " +
+			"curl -v https://" + one.Host + "/v2/ from a node shows whether it responds"
 		switch {
 		case one.Resting:
 			c.add(CheckRegistries, one.Host, Problem, "it does not respond, and requests to it are suspended; other mirrors are used", fix)
 		case one.Requests > 0 && one.Unanswered == one.Requests:
 			c.add(CheckRegistries, one.Host, Problem, fmt.Sprintf("it has answered none of %d requests since the replicas started", one.Requests), fix)
 		case float64(one.Unanswered) > unansweredShare*float64(one.Requests):
-			c.add(CheckRegistries, one.Host, Warning, fmt.Sprintf("%d of %d requests since the replicas started were not answered, or with a server error", one.Unanswered, one.Requests), fix)
+			c.add(CheckRegistries, one.Host, Warning, fmt.Sprintf("%d of %d requests since the replicas started were not answered, or with a server error",
+				one.Unanswered, one.Requests), fix)
 		}
 	}
 	c.partly(CheckRegistries)
@@ -177,7 +183,8 @@ func (c *checker) checkPermissions() {
 func (c *checker) checkClocks() {
 	k := c.Clocks
 	if math.Abs(k.AheadSeconds) > skewWarning+k.AccuracySeconds {
-		c.add(CheckClocks, "this machine", Warning, "its clock is "+skew(k.AheadSeconds)+" the clock of the API server", "synchronize the clock of this machine (NTP)")
+		c.add(CheckClocks, "this machine", Warning, "its clock is "+skew(k.AheadSeconds)+" the clock of the API server",
+			"synchronize the clock of this machine (NTP)")
 	}
 	for _, r := range k.Replicas {
 		result := Warning
@@ -187,13 +194,15 @@ func (c *checker) checkClocks() {
 		case ahead > skewProblem:
 			result = Problem
 		}
-		c.add(CheckClocks, "replica "+r.Name, result, "its clock is "+skew(r.AheadSeconds)+" the clock of the API server: certificates, tokens and exceptions are judged by a wrong time",
+		c.add(CheckClocks, "replica "+r.Name, result,
+			"its clock is "+skew(r.AheadSeconds)+" the clock of the API server: certificates, tokens and exceptions are judged by a wrong time",
 			"synchronize the clocks of the nodes and of the control plane (NTP)")
 	}
 	if len(k.Replicas) == 0 {
 		c.add(CheckClocks, "", Unknown, "the clocks of the replicas are unknown: no Lease of a replica was read", "see the findings of leader and replicas")
 	}
-	c.good(CheckClocks, "the clocks of this machine and of %s differ from that of the API server by less than %d s", command.Count(len(k.Replicas), "replica"), skewWarning+1)
+	c.good(CheckClocks, "the clocks of this machine and of %s differ from that of the API server by less than %d s",
+		command.Count(len(k.Replicas), "replica"), skewWarning+1)
 }
 
 // skew describes a difference, as in "2 s ahead of".

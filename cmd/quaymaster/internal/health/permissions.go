@@ -134,12 +134,13 @@ func (r Reader) review(ctx context.Context, p Permission) (bool, error) {
 	resource, sub, _ := strings.Cut(p.plural, "/")
 	parts := strings.Split(p.Account, ":")
 	namespace := parts[2]
-	made, err := r.Client.Typed.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
-		User: p.Account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: &authorization.ResourceAttributes{
-			Group: p.group, Resource: resource, Subresource: sub, Verb: p.Verb, Namespace: p.Namespace, Name: p.Name,
-		},
-	}}, metav1.CreateOptions{})
+	made, err := r.Client.Typed.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+		&authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
+			User: p.Account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+			ResourceAttributes: &authorization.ResourceAttributes{
+				Group: p.group, Resource: resource, Subresource: sub, Verb: p.Verb, Namespace: p.Namespace, Name: p.Name,
+			},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}

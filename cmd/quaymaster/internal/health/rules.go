@@ -35,7 +35,8 @@ func rulesOf(c *config.Configuration) []rule {
 
 // documentRules are for the documents that every decision depends on.
 func documentRules(c *config.Configuration) []rule {
-	const policies, unread = "the policies of this kind are not read, and the gateway does not get ready", "documents of kinds that are not implemented are not counted"
+	const policies, unread = "the policies of this kind are not read, and the gateway does not get ready",
+		"documents of kinds that are not implemented are not counted"
 	list := []rule{
 		{group: "kyverno.io", resources: []string{"clusterpolicies", "policies", "policyexceptions", "globalcontextentries"}, verbs: readVerbs(), lost: policies},
 		{group: "policies.kyverno.io", resources: []string{
@@ -46,12 +47,15 @@ func documentRules(c *config.Configuration) []rule {
 		{group: "policies.kyverno.io", resources: []string{"deletingpolicies", "namespaceddeletingpolicies", "generatingpolicies", "namespacedgeneratingpolicies"},
 			verbs: readVerbs(), lost: unread, optional: true},
 		{group: "policy.sigstore.dev", resources: []string{"clusterimagepolicies", "trustroots"}, verbs: readVerbs(), lost: policies},
-		{group: "quaymaster.dev", resources: []string{"imageoverrides", "registrymirrors"}, verbs: readVerbs(), lost: "overrides and mirrors are not read, and the gateway does not get ready"},
-		{group: "apiextensions.k8s.io", resources: []string{"customresourcedefinitions"}, verbs: readVerbs(), lost: "the gateway does not find out which kinds of policies exist"},
+		{group: "quaymaster.dev", resources: []string{"imageoverrides", "registrymirrors"}, verbs: readVerbs(),
+			lost: "overrides and mirrors are not read, and the gateway does not get ready"},
+		{group: "apiextensions.k8s.io", resources: []string{"customresourcedefinitions"}, verbs: readVerbs(),
+			lost: "the gateway does not find out which kinds of policies exist"},
 		{resources: []string{"namespaces"}, verbs: readVerbs(), lost: "policies that select namespaces by labels cannot be evaluated"},
 	}
 	if c.Mirrors.OpenShift {
-		list = append(list, rule{group: "config.openshift.io", resources: []string{"imagedigestmirrorsets", "imagetagmirrorsets"}, verbs: readVerbs(), lost: "OpenShift's mirrors are not read (mirrors.openShift)"})
+		list = append(list, rule{group: "config.openshift.io", resources: []string{"imagedigestmirrorsets", "imagetagmirrorsets"}, verbs: readVerbs(),
+			lost: "OpenShift's mirrors are not read (mirrors.openShift)"})
 	}
 	if !c.Events.Disabled {
 		list = append(list, rule{group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create", "patch"}, lost: "no Events are written"})
@@ -64,22 +68,29 @@ func admissionRules(c *config.Configuration) []rule {
 	const configurations, conditions = "the webhook configurations are not kept as policies require", "policies show no condition Ready"
 	roles := []string{config.RoleAdmission}
 	list := []rule{
-		{group: "rbac.authorization.k8s.io", resources: []string{"rolebindings", "clusterrolebindings"}, verbs: []string{"list", "watch"}, lost: "policies that match roles cannot be evaluated"},
-		{group: "quaymaster.dev", resources: []string{"imageoverrides/status", "registrymirrors/status"}, verbs: []string{"patch"}, lost: "overrides and mirrors show no status"},
+		{group: "rbac.authorization.k8s.io", resources: []string{"rolebindings", "clusterrolebindings"}, verbs: []string{"list", "watch"},
+			lost: "policies that match roles cannot be evaluated"},
+		{group: "quaymaster.dev", resources: []string{"imageoverrides/status", "registrymirrors/status"}, verbs: []string{"patch"},
+			lost: "overrides and mirrors show no status"},
 	}
 	if !c.Webhooks.Disabled {
 		both := []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 		list = append(list,
 			rule{group: "admissionregistration.k8s.io", resources: both, verbs: []string{"get", "list", "watch", "create"}, lost: configurations},
 			rule{group: "admissionregistration.k8s.io", resources: both, names: []string{"quaymaster"}, verbs: []string{"update"}, lost: configurations},
-			rule{group: "rbac.authorization.k8s.io", resources: []string{"clusterroles"}, names: []string{c.Webhooks.Owner}, verbs: []string{"get"}, lost: configurations},
-			rule{resources: []string{"configmaps"}, own: true, verbs: []string{"create"}, lost: "policies are not Ready, because the webhook configurations are not probed"},
-			rule{group: "discovery.k8s.io", resources: []string{"endpointslices"}, namespace: "default", names: []string{"kubernetes"}, verbs: []string{"get"}, lost: "API servers are probed through their Service, and not each of them"})
+			rule{group: "rbac.authorization.k8s.io", resources: []string{"clusterroles"}, names: []string{c.Webhooks.Owner}, verbs: []string{"get"},
+				lost: configurations},
+			rule{resources: []string{"configmaps"}, own: true, verbs: []string{"create"},
+				lost: "policies are not Ready, because the webhook configurations are not probed"},
+			rule{group: "discovery.k8s.io", resources: []string{"endpointslices"}, namespace: "default", names: []string{"kubernetes"}, verbs: []string{"get"},
+				lost: "API servers are probed through their Service, and not each of them"})
 	}
 	if c.Policies.WriteStatus != config.StatusNever {
 		list = append(list,
-			rule{group: "apps", resources: []string{"deployments"}, verbs: []string{"list"}, lost: "the gateway does not find out whether Kyverno or policy-controller writes the status of policies"},
-			rule{group: "kyverno.io", resources: []string{"clusterpolicies/status", "policies/status", "globalcontextentries/status"}, verbs: []string{"patch"}, lost: conditions},
+			rule{group: "apps", resources: []string{"deployments"}, verbs: []string{"list"},
+				lost: "the gateway does not find out whether Kyverno or policy-controller writes the status of policies"},
+			rule{group: "kyverno.io", resources: []string{"clusterpolicies/status", "policies/status", "globalcontextentries/status"},
+				verbs: []string{"patch"}, lost: conditions},
 			rule{group: "policies.kyverno.io", resources: []string{
 				"imagevalidatingpolicies/status", "namespacedimagevalidatingpolicies/status", "validatingpolicies/status",
 				"namespacedvalidatingpolicies/status", "mutatingpolicies/status", "namespacedmutatingpolicies/status",
@@ -87,7 +98,8 @@ func admissionRules(c *config.Configuration) []rule {
 			rule{group: "policy.sigstore.dev", resources: []string{"clusterimagepolicies/status", "trustroots/status"}, verbs: []string{"patch"}, lost: conditions})
 	}
 	if c.Webhooks.BreakGlass {
-		list = append(list, rule{resources: []string{"namespaces"}, verbs: []string{"patch"}, lost: "namespaces with break glass are not closed when their time is over"})
+		list = append(list, rule{resources: []string{"namespaces"}, verbs: []string{"patch"},
+			lost: "namespaces with break glass are not closed when their time is over"})
 	}
 	for i := range list {
 		list[i].roles = roles
@@ -102,17 +114,21 @@ func ownRules(c *config.Configuration) []rule {
 	list := []rule{
 		{resources: []string{"secrets"}, own: true, verbs: []string{"create"}, roles: admission, lost: certificate},
 		{resources: []string{"secrets"}, own: true, names: []string{c.Certificate.Secret}, verbs: append(readVerbs(), "update"), roles: admission, lost: certificate},
-		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}, roles: admission, lost: election},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true,
+			verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}, roles: admission, lost: election},
 		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, verbs: []string{"create"}, roles: others, lost: election},
-		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, names: []string{config.ScanLeaderLease}, verbs: []string{"get", "update"}, roles: []string{config.RoleScan}, lost: election},
-		{resources: []string{"secrets"}, own: true, names: []string{c.Certificate.Secret}, verbs: readVerbs(), roles: others, lost: "the process has no key of the replicas, and does not get ready"},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, names: []string{config.ScanLeaderLease}, verbs: []string{"get", "update"},
+			roles: []string{config.RoleScan}, lost: election},
+		{resources: []string{"secrets"}, own: true, names: []string{c.Certificate.Secret}, verbs: readVerbs(), roles: others,
+			lost: "the process has no key of the replicas, and does not get ready"},
 	}
 	if !c.Snapshot.Disabled && c.Snapshot.Folder == "" {
 		list = append(list, rule{resources: []string{"secrets"}, own: true, names: snapshotNames(), verbs: []string{"get", "update"}, roles: admission,
 			lost: "verified claims are lost when all replicas restart", optional: true})
 	}
 	if c.Guard == config.GuardEnabled {
-		list = append(list, rule{resources: []string{"secrets"}, own: true, names: []string{"quaymaster-guard"}, verbs: append(readVerbs(), "update"), roles: admission, lost: "approved versions of policies are not stored (guard)"})
+		list = append(list, rule{resources: []string{"secrets"}, own: true, names: []string{"quaymaster-guard"}, verbs: append(readVerbs(), "update"),
+			roles: admission, lost: "approved versions of policies are not stored (guard)"})
 	}
 	return list
 }
@@ -128,8 +144,9 @@ func snapshotNames() []string {
 // workloadRules are for credentials, scans and reports.
 func workloadRules(c *config.Configuration) []rule {
 	list := []rule{{
-		resources: []string{"secrets", "serviceaccounts", "configmaps"}, verbs: []string{"get"}, optional: true, roles: []string{config.RoleAdmission, config.RoleScan},
-		lost: "in namespaces without a RoleBinding of their own, private images and the keys that policies name cannot be read (pullSecrets of the chart)",
+		resources: []string{"secrets", "serviceaccounts", "configmaps"}, verbs: []string{"get"}, optional: true,
+		roles: []string{config.RoleAdmission, config.RoleScan},
+		lost:  "in namespaces without a RoleBinding of their own, private images and the keys that policies name cannot be read (pullSecrets of the chart)",
 	}}
 	if !c.Scan.Disabled {
 		const scans = "running workloads of this kind are not scanned (scan of the chart)"
@@ -155,7 +172,8 @@ func workloadRules(c *config.Configuration) []rule {
 		rule{group: "apps", resources: []string{"replicasets"}, verbs: []string{"get"}, roles: reports, lost: lost, optional: true},
 		rule{group: "batch", resources: []string{"jobs"}, verbs: []string{"get"}, roles: reports, lost: lost, optional: true})
 	if slices.Contains(*c.Reports.APIs, "policyreport") {
-		list = append(list, rule{group: "wgpolicyk8s.io", resources: []string{"policyreports", "clusterpolicyreports"}, verbs: verbs, roles: reports, lost: lost, optional: true})
+		list = append(list, rule{group: "wgpolicyk8s.io", resources: []string{"policyreports", "clusterpolicyreports"}, verbs: verbs, roles: reports,
+			lost: lost, optional: true})
 	}
 	if slices.Contains(*c.Reports.APIs, "openreports") {
 		list = append(list, rule{group: "openreports.io", resources: []string{"reports", "clusterreports"}, verbs: verbs, roles: reports, lost: lost, optional: true})
@@ -175,7 +193,8 @@ func reviewRules(c *config.Configuration) []rule {
 	if c.Dashboard.TokenReview {
 		const lost = "the dashboard refuses its users (dashboard.tokenReview)"
 		tokens(config.RoleReport, lost)
-		list = append(list, rule{group: "authorization.k8s.io", resources: []string{"subjectaccessreviews"}, verbs: []string{"create"}, roles: []string{config.RoleReport}, lost: lost})
+		list = append(list, rule{group: "authorization.k8s.io", resources: []string{"subjectaccessreviews"}, verbs: []string{"create"},
+			roles: []string{config.RoleReport}, lost: lost})
 	}
 	return list
 }

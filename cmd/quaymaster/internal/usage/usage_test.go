@@ -163,7 +163,7 @@ func TestChoice(t *testing.T) {
 // TestErrors: no error about a command line has the words of a library, and each suggests what was meant.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct{ reason, line, want string }{
-		{"a misspelt command", "cpoy", `unknown command "cpoy": did you mean copy?; see: tool --help`},
+		{"a misspelt command", "copu", `unknown command "copu": did you mean copy?; see: tool --help`},
 		{"the beginning of a command", "cop", `unknown command "cop": did you mean copy?; see: tool --help`},
 		{"a command of another program", "duplicate", `unknown command "duplicate": did you mean copy?; see: tool --help`},
 		{"a command below another", "list", `unknown command "list": did you mean store list?; see: tool --help`},
