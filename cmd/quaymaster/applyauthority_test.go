@@ -238,3 +238,51 @@ func TestRenamedKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestHints: a definition next to the objects makes no exclusion, scope or other kind apply to them; one
+// next to the policies does.
+func TestHints(t *testing.T) {
+	const (
+		rule       = "{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], "
+		definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.example.com}\nspec: {group: example.com, "
+		widget     = "scope: Namespaced, names: {kind: Widget, plural: "
+	)
+	policy := func(rules, excluded string) string {
+		return "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec:\n  validationActions: [Deny]\n" +
+			"  matchConstraints: {resourceRules: [" + rule + rules + "}], excludeResourceRules: [" + rule + excluded + "}]}\n" +
+			"  validations: [{expression: 'false', message: refused}]\n"
+	}
+	const nothing = "resources: [others]"
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	for _, c := range []struct {
+		reason, policy, kind, defined string
+		hint, trusted                 int // the exit statuses
+	}{
+		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", widget + "gadgets}}", command.ExitDenied, 0},
+		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
+		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
+		{"a definition of another group", policy("resources: ['*']", nothing), "Widget", widget + "widgets}}", command.ExitDenied, command.ExitDenied},
+	} {
+		for name, text := range map[string]string{
+			"policy.yaml": c.policy, "definition.yaml": definition + c.defined + "\n",
+			"objects.yaml": "apiVersion: example.com/v1\nkind: " + c.kind + "\nmetadata: {name: w}\n",
+		} {
+			ok(t, os.WriteFile(in(name), []byte(text), 0o600))
+		}
+		for _, row := range []struct {
+			args []string
+			want int
+		}{
+			{[]string{"verify", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")}, c.hint},
+			{[]string{"scan", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")}, c.hint},
+			{[]string{"apply", in("policy.yaml"), "-r", in("objects.yaml"), "-r", in("definition.yaml")}, c.hint},
+			{[]string{"verify", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")}, c.trusted},
+			{[]string{"apply", in("policy.yaml"), in("definition.yaml"), "-r", in("objects.yaml")}, c.trusted},
+		} {
+			if status, out, errs := piped(t, "", nil, row.args...); status != row.want {
+				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, strings.Join(row.args[:2], " "), status, row.want, out, errs)
+			}
+		}
+	}
+}

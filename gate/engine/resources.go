@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
@@ -23,6 +22,7 @@ type Resources struct {
 	secrets    map[string]secret
 	namespaces map[string]map[string]string // labels by name
 	kinds      []constraint.Resource        // of custom resource definitions
+	Evaluated  []constraint.Resource        // of definitions among the evaluated objects: hints
 	advice     string                       // the fix for a missing resource
 }
 
@@ -78,7 +78,7 @@ func (r *Resources) Add(object workload.Object) error {
 
 // Defined returns the kind that a custom resource definition defines.
 func Defined(definition workload.Object) (constraint.Resource, bool) {
-	if definition.Kind() != "CustomResourceDefinition" {
+	if definition.Kind() != "CustomResourceDefinition" || definition.Group() != "apiextensions.k8s.io" {
 		return constraint.Resource{}, false
 	}
 	spec, _ := definition.Content()["spec"].(map[string]any)
@@ -100,10 +100,11 @@ func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
 }
 
 // Named implements constraint.Resources by the custom resource definitions.
-func (r *Resources) Named(group, name string) []constraint.Resource {
-	return slices.DeleteFunc(slices.Clone(r.kinds), func(kind constraint.Resource) bool {
-		return kind.Name != name || group != "*" && kind.Group != group
-	})
+func (r *Resources) Named(group, name string) []constraint.Resource { return constraint.In(r.kinds, group, name) }
+
+// Hints returns the kinds of Evaluated.
+func (r *Resources) Hints(group, name string) []constraint.Resource {
+	return constraint.In(r.Evaluated, group, name)
 }
 
 // IsResource reports whether policies can look up an object of the kind.

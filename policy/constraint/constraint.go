@@ -54,6 +54,7 @@ type kind struct {
 	unserved                 bool // name is the resource's, and it matches nothing
 	guessed                  bool // name is the resource's, of which no kind is known
 	beside                   bool // guessed, and a kind of the same resource is known
+	hinted                   bool // only a definition among the evaluated objects has it
 }
 
 // Compile reads the constraint at a path. Resources supplies kinds in addition to Known; it may
@@ -69,7 +70,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	c := &Constraint{resources: resources, namespaceRequirements: requirement.Of(doc.NamespaceSelector)}
 	var errs [5]error
 	c.rules, errs[0] = compileRules(doc.ResourceRules, path+".resourceRules", resources)
-	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", resources)
+	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", withoutHints(resources))
 	c.namespace, errs[2] = selector(doc.NamespaceSelector, path+".namespaceSelector")
 	c.object, errs[3] = selector(doc.ObjectSelector, path+".objectSelector")
 	switch {
@@ -175,6 +176,9 @@ func (r *rule) compileResources(doc *admission.NamedRuleWithOperations, path str
 			r.kinds = append(r.kinds, gap.absent.kinds(gap.sub)...) // for Rough
 			errs = append(errs, gap.err)
 		}
+	}
+	for _, text := range doc.Resources {
+		r.kinds = append(r.kinds, hinted(text, doc.APIGroups, resources)...)
 	}
 	return errors.Join(errs...)
 }

@@ -176,7 +176,7 @@ func (c *Constraint) inScope(k *kind, scope admission.ScopeType, s *policy.Subje
 		return logic.Is(true)
 	}
 	cluster, known := k.cluster, true
-	if k.name == "*" || k.guessed {
+	if k.name == "*" || k.guessed || k.hinted {
 		cluster, known = c.clusterScoped(s)
 	}
 	if !known {

@@ -153,6 +153,43 @@ func NameOf(kind string) string {
 }
 
 // named returns the resources of a name in one of the groups.
+// In returns the resources of a name in a list, in a group or, for *, in any of them.
+func In(list []Resource, group, name string) []Resource {
+	return slices.DeleteFunc(slices.Clone(list), func(r Resource) bool { return r.Name != name || group != "*" && r.Group != group })
+}
+
+// hinting are Resources with kinds that definitions among the evaluated objects define. Their author
+// does not choose what policies match: a rule matches such a kind in addition to the kinds that it
+// matches without, and no exclusion and no scope follows from one.
+type hinting interface {
+	Hints(group, name string) []Resource
+}
+
+// certain hides the hints of Resources.
+type certain struct{ Resources }
+
+func withoutHints(resources Resources) Resources {
+	if _, is := resources.(hinting); is {
+		return certain{resources}
+	}
+	return resources
+}
+
+// hinted reads one entry of resources as kindsOf does, for the kinds of hints.
+func hinted(text string, groups []string, resources Resources) (list []kind) {
+	from, is := resources.(hinting)
+	if !is {
+		return nil
+	}
+	name, sub, _ := strings.Cut(text, "/")
+	for _, group := range groups {
+		for _, r := range from.Hints(group, name) {
+			list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, resource: r.Name, hinted: true})
+		}
+	}
+	return list
+}
+
 func named(others Resources, groups []string, name string) []Resource {
 	var list []Resource
 	for _, group := range groups {

@@ -66,7 +66,7 @@ func (r *read) globalValue(ctx context.Context, entry *globalcontext.Entry, live
 		is := func(k constraint.Resource) bool {
 			return k.Name == of.Resource && k.Group == of.Group && k.Group == object.Group() && k.Kind == object.Kind()
 		}
-		if slices.ContainsFunc(r.kinds, is) && (of.Namespace == "" || object.Namespace() == of.Namespace) {
+		if slices.ContainsFunc(slices.Concat(r.evaluated, r.kinds), is) && (of.Namespace == "" || object.Namespace() == of.Namespace) {
 			items = append(items, object.Content())
 		}
 	}

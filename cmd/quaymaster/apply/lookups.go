@@ -20,7 +20,7 @@ type lookups struct{ *cluster.Cluster }
 
 // answer serves the policies' look-ups from the files.
 func (r *read) answer(options *engine.CompilerOptions) {
-	files := lookups{cluster.New(r.kinds)}
+	files := lookups{cluster.New(slices.Concat(r.evaluated, r.kinds))}
 	files.Add(slices.Concat(r.objects, evaluation.InNamespace(r.beside, "default", r.kinds))...)
 	options.ConfigMaps, options.Secrets = r.known, engine.FileSecrets{Resources: r.known}
 	options.Resources, options.Caller = files, files

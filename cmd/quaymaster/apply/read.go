@@ -32,13 +32,17 @@ type read struct {
 	unread     []error           // about policies
 	known      *engine.Resources
 	kinds      []constraint.Resource
+	evaluated  []constraint.Resource // of definitions among the objects: hints
 }
 
-// Named implements constraint.Resources: definitions among the objects bring kinds.
+// Named implements constraint.Resources.
 func (r *read) Named(group, name string) []constraint.Resource {
-	return slices.DeleteFunc(slices.Clone(r.kinds), func(k constraint.Resource) bool {
-		return k.Name != name || group != "*" && group != k.Group
-	})
+	return constraint.In(r.kinds, group, name)
+}
+
+// Hints returns the kinds of definitions among the objects.
+func (r *read) Hints(group, name string) []constraint.Resource {
+	return constraint.In(r.evaluated, group, name)
 }
 
 // given reads the values that replace look-ups, and the requesting user.
@@ -98,11 +102,10 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		}
 		from.exceptions = append(from.exceptions, objects...)
 	}
-	trusted := from.kinds
 	for _, name := range f.resources {
 		objects, err := manifest.Read(name, t.In)
 		if err == nil {
-			_, err = engine.CheckDefinitions(objects, from.kinds)
+			_, err = engine.CheckDefinitions(objects, slices.Concat(from.evaluated, from.kinds))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
@@ -110,13 +113,13 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		if len(objects) == 0 {
 			from.leftAside = append(from.leftAside, "-r "+name+": no objects in it")
 		}
-		from.kinds = append(engine.Definitions(objects), from.kinds...)
+		from.evaluated = append(engine.Definitions(objects), from.evaluated...)
 		from.objects = append(from.objects, objects...)
 	}
 	if len(from.objects) == 0 && !f.cluster {
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
-	if err := from.place(cmp.Or(f.namespace, "default"), trusted, f.namespace != ""); err != nil {
+	if err := from.place(cmp.Or(f.namespace, "default"), f.namespace != ""); err != nil {
 		return nil, err
 	}
 	for _, object := range from.objects {
@@ -128,11 +131,11 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 }
 
 // place puts the objects into their namespaces. Named reports that the user named the namespace.
-func (r *read) place(namespace string, trusted []constraint.Resource, named bool) error {
-	if err := manifest.CheckKinds(r.objects, trusted, named); err != nil {
+func (r *read) place(namespace string, named bool) error {
+	if err := manifest.CheckKinds(r.objects, r.kinds, named); err != nil {
 		return fmt.Errorf("-r: %w", err)
 	}
-	r.objects = evaluation.InNamespace(r.objects, namespace, r.kinds)
+	r.objects = evaluation.InNamespace(r.objects, namespace, slices.Concat(r.evaluated, r.kinds))
 	return r.contradiction()
 }
 

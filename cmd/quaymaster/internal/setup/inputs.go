@@ -156,11 +156,7 @@ func (r reading) readFiles() (material, error) {
 // compile compiles documents into policies.
 func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	from := &Inputs{Known: read.known, Mirrors: read.mirrors}
-	for _, definition := range r.Evaluated {
-		if err := read.known.Add(definition); err != nil {
-			return nil, err
-		}
-	}
+	read.known.Evaluated = engine.Definitions(r.Evaluated)
 	var err error
 	from.Store, err = r.trustStore(ctx, read.root, read.known, nil)
 	if err != nil {

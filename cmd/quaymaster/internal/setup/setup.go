@@ -50,8 +50,7 @@ type Flags struct {
 	Cluster ClusterFlags
 	assumed assumptions
 	// Evaluated are the custom resource definitions among the evaluated objects, which the command
-	// sets. A rule that names such a kind's resource matches it; one that names its usual resource
-	// still does, since the author of the objects does not choose which rules match them.
+	// sets: hints, since the author of the objects does not choose what policies match.
 	Evaluated []workload.Object
 }
 
