@@ -21,7 +21,13 @@ func keyServer(t *testing.T, h *env) (address, authority string) {
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(h.key.PublicPEM()) }))
 	t.Cleanup(plain.Close)
 	mux := http.NewServeMux()
-	mux.HandleFunc("/key.pub", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(h.key.PublicPEM()) })
+	mux.HandleFunc("/key.pub", func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Referer(), "pass1word") {
+			_, _ = w.Write(h.stranger.PublicPEM()) // the address before is another server's
+			return
+		}
+		_, _ = w.Write(h.key.PublicPEM())
+	})
 	mux.HandleFunc("/other.pub", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(h.stranger.PublicPEM()) })
 	mux.HandleFunc("/text", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) })
 	mux.HandleFunc("/large", func(w http.ResponseWriter, _ *http.Request) {
@@ -29,6 +35,13 @@ func keyServer(t *testing.T, h *env) (address, authority string) {
 	})
 	mux.Handle("/moved", http.RedirectHandler("/key.pub", http.StatusFound))
 	mux.Handle("/plain", http.RedirectHandler(plain.URL+"/key.pub", http.StatusFound))
+	mux.HandleFunc("/status", func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_, _ = connection.Write([]byte("HTTP/1.1 404 Not\x1b[31mFound\r\nContent-Length: 0\r\n\r\n"))
+			_ = connection.Close()
+		}
+	})
 	mux.Handle("/circle", http.RedirectHandler("/circle", http.StatusFound))
 	server := httptest.NewTLSServer(mux)
 	t.Cleanup(server.Close)
@@ -51,7 +64,10 @@ func TestKeyByURL(t *testing.T) {
 	}{
 		{"the key", address + "/key.pub", command.ExitAllowed, "1 allowed", nil},
 		{"another key", address + "/other.pub", command.ExitDenied, "another key", nil},
-		{"a redirect to HTTPS", address + "/moved", command.ExitAllowed, "1 allowed", nil},
+		{"a redirect to HTTPS", address + "/moved?token=pass1word", command.ExitAllowed, "1 allowed", nil},
+		{"another key at a presigned address", address + "/other.pub?token=pass1word", command.ExitDenied, "another key", nil},
+		{"no key at a presigned address", address + "/text?token=pass1word", command.ExitUsage, "--key " + address + "/text?token=REDACTED: ", nil},
+		{"a status with escape sequences", address + "/status", command.ExitUsage, "answered 404 Not Found", nil},
 		{"a redirect to HTTP", address + "/plain", command.ExitUsage, "it redirects to http://127.0.0.1:", nil},
 		{"endless redirects", address + "/circle", command.ExitUsage, "it redirects more than 5 times", nil},
 		{"HTTP", insecure + "/key.pub", command.ExitUsage, "keys are fetched over https alone", nil},

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, t command.Terminal) (code int) {
 		return int(said)
 	}
 	if err != nil {
-		fmt.Fprintf(t.Err, "quaymaster: %v\n", err)
+		fmt.Fprintf(t.Err, "quaymaster: %s\n", report.Escape(err.Error()))
 		return command.ExitUsage
 	}
 	return command.ExitAllowed

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/report"
 )
 
 // apiVersion is that of the JSON output.
@@ -88,7 +89,7 @@ read, 2 for wrong use. quaymaster doctor has an exit status for problems.`,
 				return err
 			}
 			if state.failure != nil {
-				fmt.Fprintf(t.Err, "quaymaster: %v\n", state.failure)
+				fmt.Fprintf(t.Err, "quaymaster: %s\n", report.Escape(state.failure.Error()))
 				return command.Status(command.ExitError)
 			}
 			return f.write(t, statusDocument(state), statusText(state))

@@ -56,7 +56,7 @@ func ReadKey(name, hash string) (*verify.Key, error) {
 	case trust.IsLookup(name):
 		return &verify.Key{Ref: name, Hash: hash}, nil
 	case isURL(name), name == StandardInput:
-		return nil, fmt.Errorf("--key %s: only quaymaster verify, explain and scan read keys from there: name a file", name)
+		return nil, fmt.Errorf("--key %s: only quaymaster verify, explain and scan read keys from there: name a file", Shown(name))
 	}
 	pem, err := os.ReadFile(name)
 	if err != nil {
@@ -67,7 +67,7 @@ func ReadKey(name, hash string) (*verify.Key, error) {
 
 func parseKey(name string, pem []byte, hash string) (*verify.Key, error) {
 	if _, err := trust.ParsePublicKey(pem, hash); err != nil {
-		return nil, fmt.Errorf("--key %s: %w", name, err)
+		return nil, fmt.Errorf("--key %s: %w", Shown(name), err)
 	}
 	return &verify.Key{Ref: string(pem), Hash: hash}, nil
 }

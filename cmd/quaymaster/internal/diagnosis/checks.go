@@ -194,7 +194,7 @@ func (c *checker) checkEnd(subject, what string, end time.Time, fix string) {
 
 func (c *checker) checkWebhooks() {
 	w := c.Webhooks
-	if c.unread(CheckWebhooks, "", w.Unread) {
+	if c.unread(CheckWebhooks, "", w.Unread) || c.unsettled(CheckWebhooks) {
 		return
 	}
 	if c.Settings.Value.Webhooks.Disabled {

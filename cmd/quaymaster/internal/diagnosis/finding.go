@@ -130,6 +130,15 @@ func (c *checker) unread(check, subject string, u health.Unread) bool {
 	return true
 }
 
+// unsettled adds an unknown finding where the settings were not read: the defaults may be others.
+func (c *checker) unsettled(check string) bool {
+	if c.Settings.Unknown == "" {
+		return false
+	}
+	c.add(check, "", Unknown, "it was not checked, because the settings of the gateway could not be read", "see the finding of settings")
+	return true
+}
+
 // partly adds an unknown finding where the metrics of some replicas were not read: a check of the others
 // alone is not good.
 func (c *checker) partly(check string) {

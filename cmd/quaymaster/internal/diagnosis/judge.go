@@ -145,7 +145,7 @@ func (c *checker) checkRegistries() {
 
 func (c *checker) checkPermissions() {
 	p := c.Permissions
-	if c.unread(CheckPermissions, "", p.Unread) {
+	if c.unread(CheckPermissions, "", p.Unread) || c.unsettled(CheckPermissions) {
 		return
 	}
 	type key struct {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/internal/fieldname"
+	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/internal/yamlline"
@@ -100,7 +101,11 @@ func Of(cmd *cobra.Command) []report.Flag {
 	var flags []report.Flag
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if source := f.Annotations[annotation]; len(source) > 0 {
-			flags = append(flags, report.Flag{Name: f.Name, Values: source[1:], Source: source[0]})
+			values := make([]string, len(source)-1)
+			for i, value := range source[1:] {
+				values[i] = redact.Text(value) // a presigned URL
+			}
+			flags = append(flags, report.Flag{Name: f.Name, Values: values, Source: source[0]})
 		}
 	})
 	return flags

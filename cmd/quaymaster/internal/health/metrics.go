@@ -69,8 +69,12 @@ func (s samples) time(name string) time.Time {
 	return unix(value)
 }
 
+// maxUnix is the last second that JSON has a form for, in the year 9999.
+const maxUnix = 253402300799
+
+// unix is a time of a metric; zero for a value that is none.
 func unix(value float64) time.Time {
-	if value <= 0 {
+	if !(value > 0 && value <= maxUnix) {
 		return time.Time{}
 	}
 	return time.Unix(int64(value), 0).UTC()

@@ -25,16 +25,20 @@ func (s *State) readMetrics() {
 		return
 	}
 	s.readCertificate(read)
+	aged := false
 	for _, r := range read {
 		if at := r.metrics.time("webhook_configurations_kept_timestamp_seconds"); at.After(s.Webhooks.Confirmed) {
 			s.Webhooks.Confirmed = at
 		}
-		s.Trust.read(r.metrics)
+		aged = s.Trust.read(r.metrics) || aged
 		r.metrics.each("policy_broken", func(labels map[string]string, value float64) {
 			if name := labels["policy"]; value > 0 && !slices.Contains(s.Policies.Broken, name) {
 				s.Policies.Broken = append(s.Policies.Broken, name)
 			}
 		})
+	}
+	if !aged {
+		s.Trust.Unread = Unread{Unknown: "no replica has the metric of the age of its trust material", Fix: "see the finding of versions"}
 	}
 	slices.Sort(s.Policies.Broken)
 	s.Registries.Items = registriesOf(read)
@@ -68,9 +72,11 @@ func (s *State) readCertificate(read []Replica) {
 	}
 }
 
-// read adds the trust of one replica: of each part the worst counts.
-func (t *Trust) read(m samples) {
-	if age, ok := m.value("trust_age_seconds"); ok {
+// read adds the trust of one replica: of each part the worst counts. It returns false if the age is not known.
+func (t *Trust) read(m samples) bool {
+	age, known := m.value("trust_age_seconds")
+	known = known && age >= 0 && age <= maxUnix
+	if known {
 		t.AgeSeconds = max(t.AgeSeconds, seconds(time.Duration(age*float64(time.Second))))
 	}
 	failed, _ := m.value("trust_refresh_failed")
@@ -89,6 +95,7 @@ func (t *Trust) read(m samples) {
 		}
 		t.Expires[labels["part"]] = end
 	})
+	return known
 }
 
 // registriesOf adds the requests of all replicas up.

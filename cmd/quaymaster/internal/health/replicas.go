@@ -52,9 +52,12 @@ func (r Reader) replicas(ctx context.Context) Replicas {
 	for _, d := range deployments.Items {
 		found.Deployments = append(found.Deployments, deploymentOf(&d))
 	}
-	running := slices.DeleteFunc(pods.Items, func(p core.Pod) bool {
-		return p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed && p.DeletionTimestamp != nil
-	})
+	if pods.Continue != "" {
+		none.Unread = Unread{Unknown: fmt.Sprintf("there are more than %d pods of the gateway", maxReplicas), Fix: "kubectl -n " + r.Namespace + " get pods -l " + Selector}
+		return none
+	}
+	// A pod that ended, as an evicted one, is kept for its log; others replace it.
+	running := slices.DeleteFunc(pods.Items, func(p core.Pod) bool { return p.Status.Phase == core.PodSucceeded || p.Status.Phase == core.PodFailed })
 	found.Items = make([]Replica, len(running))
 	var all sync.WaitGroup
 	seats := make(chan struct{}, parallel)

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/finding"
 	"github.com/quaymaster/quaymaster/report/junit"
@@ -341,7 +342,7 @@ func CommandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			for _, value := range list.GetSlice() {
-				flags = append(flags, "--"+f.Name+" "+engine.Quote(value))
+				flags = append(flags, "--"+f.Name+" "+engine.Quote(redact.Text(value)))
 			}
 			return
 		}

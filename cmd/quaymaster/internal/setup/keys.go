@@ -90,7 +90,7 @@ func (f *Flags) fetchKey(ctx context.Context, name string) ([]byte, error) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s", response.Request.URL.Host, response.Status)
+		return nil, fmt.Errorf("%s answered %d %s", response.Request.URL.Host, response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	return limit.ReadAll(response.Body, maxKey, "the answer")
 }
@@ -104,6 +104,7 @@ func (f *Flags) keyClient() (*http.Client, error) {
 		case len(before) > maxKeyRedirects:
 			return fmt.Errorf("it redirects more than %d times", maxKeyRedirects)
 		}
+		next.Header.Del("Referer") // the address before may be presigned
 		return nil
 	}}
 	transport := engine.GuardedTransport()
