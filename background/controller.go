@@ -130,9 +130,11 @@ func (c *Controller) saveNow(ctx context.Context) {
 	until := c.options.Now().Add(-slack)
 	c.mu.Lock()
 	reached := positionsOf(c) // before the queue is looked at, which has the work for all that was reached
-	if idle := c.queue.idle(); idle && c.set != nil && !c.unwatched {
-		c.progress.Positions = reached
-		if until.After(c.progress.Until) && c.settled() {
+	if c.set != nil && !c.unwatched {
+		if !c.queue.hasDeletions() {
+			c.progress.Positions = reached
+		}
+		if c.queue.idle() && until.After(c.progress.Until) && c.settled() {
 			c.progress.Until = until
 		}
 	}

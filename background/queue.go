@@ -2,6 +2,8 @@ package background
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -247,4 +249,16 @@ func (q *queue) idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)+len(q.later)+len(q.busy) == 0
+}
+
+// hasDeletions reports whether a deleted trigger is queued, in work, or waits for a retry. Other work does
+// not keep a position from being saved: a rule may fail lastingly.
+func (q *queue) hasDeletions() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queued := slices.AppendSeq(slices.Collect(maps.Keys(q.waiting)), maps.Keys(q.busy))
+	for in := range q.later {
+		queued = append(queued, in.key)
+	}
+	return slices.ContainsFunc(queued, func(at key) bool { return at.deleted != "" })
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
@@ -51,6 +52,34 @@ func TestPendingTriggersAreBounded(t *testing.T) {
 		}
 		if held < c.from || held > c.to || q.held != 0 {
 			t.Errorf("%s: %d of %d wait with their content, and %d bytes are not free again", c.reason, held, waits, q.held)
+		}
+	}
+}
+
+// TestHasDeletions: a deleted trigger is known in each state of its work, and other work is none.
+func TestHasDeletions(t *testing.T) {
+	at := func(uid string) key { return key{kind: "Pod", name: "a", deleted: uid} }
+	for _, uid := range []string{"", "1"} {
+		want := uid != ""
+		w := work{trigger: record.Trigger{APIVersion: "v1"}, object: map[string]any{}, cause: came}
+		if want {
+			w.cause = deleted
+		}
+		q := newQueue()
+		for _, step := range []struct {
+			reason string
+			do     func()
+			want   bool
+		}{
+			{"nothing", func() {}, false},
+			{"queued", func() { q.add(at(uid), w) }, want},
+			{"in work", func() { q.next(t.Context()) }, want},
+			{"waiting for a retry", func() { q.addLater(at(uid), w, time.Hour); q.done(at(uid)) }, want},
+		} {
+			step.do()
+			if q.hasDeletions() != step.want {
+				t.Errorf("UID %q, %s: %t, want %t", uid, step.reason, q.hasDeletions(), step.want)
+			}
 		}
 	}
 }

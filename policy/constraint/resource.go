@@ -152,8 +152,7 @@ func NameOf(kind string) string {
 	return name + "s"
 }
 
-// named returns the resources of a name in one of the groups.
-// In returns the resources of a name in a list, in a group or, for *, in any of them.
+// In returns those of a list that have a name, in a group or, for *, in any of them.
 func In(list []Resource, group, name string) []Resource {
 	return slices.DeleteFunc(slices.Clone(list), func(r Resource) bool { return r.Name != name || group != "*" && r.Group != group })
 }
@@ -190,6 +189,7 @@ func hinted(text string, groups []string, resources Resources) (list []kind) {
 	return list
 }
 
+// named returns the resources of a name in one of the groups.
 func named(others Resources, groups []string, name string) []Resource {
 	var list []Resource
 	for _, group := range groups {

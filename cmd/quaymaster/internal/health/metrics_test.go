@@ -42,6 +42,14 @@ func TestReadMetrics(t *testing.T) {
 		t.Errorf("%+v, want %+v", s.Registries.Items, want)
 	}
 
+	for _, age := range []string{"", "quaymaster_trust_age_seconds +Inf", "quaymaster_trust_age_seconds NaN", "quaymaster_trust_age_seconds -1"} {
+		s = &State{Replicas: Replicas{Items: []Replica{{Name: "a", metrics: metricsOf(t, age, "quaymaster_certificate_expiry_timestamp_seconds +Inf", `quaymaster_trust_expiry_timestamp_seconds{part="ct"} 1e18`)}}}}
+		s.readMetrics()
+		if s.Trust.Unknown == "" || s.Trust.AgeSeconds != 0 || len(s.Trust.Expires) != 0 || !s.Certificate.Expires.IsZero() {
+			t.Errorf("%q: %+v %+v", age, s.Trust, s.Certificate)
+		}
+	}
+
 	s = &State{Replicas: Replicas{Items: []Replica{{Name: "a", Metrics: Unread{"refused", "open it"}}}}}
 	s.readMetrics()
 	for part, u := range map[string]Unread{"certificate": s.Certificate.Unread, "trust": s.Trust.Unread, "registries": s.Registries.Unread} {

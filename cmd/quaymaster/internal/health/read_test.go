@@ -19,6 +19,11 @@ import (
 // TestReadHealthy: the state of a healthy gateway is complete, and has no finding.
 func TestReadHealthy(t *testing.T) {
 	server := healthyServer(t)
+	list := server.objects[podsPath].(core.PodList)
+	evicted := podOf("c", false)
+	evicted.Status.Phase, evicted.Status.Reason = core.PodFailed, "Evicted" // it is kept, and others replace it
+	list.Items = append(list.Items, evicted)
+	server.objects[podsPath] = list
 	s, err := readFrom(t, server)
 	ok(t, err)
 	if c := diagnosis.Count(diagnosis.Of(s)); c != (diagnosis.Counts{OK: 12}) {
@@ -58,6 +63,13 @@ func TestRead(t *testing.T) {
 		message string
 	}{
 		{"settings of another user", func(s *apiServer) { s.refused[settingsPath] = true }, diagnosis.CheckSettings, diagnosis.Unknown, "get configmaps"},
+		{"permissions by unknown settings", func(s *apiServer) { s.refused[settingsPath] = true }, diagnosis.CheckPermissions, diagnosis.Unknown, "settings of the gateway could not be read"},
+		{"webhooks by unknown settings", func(s *apiServer) { s.refused[settingsPath] = true }, diagnosis.CheckWebhooks, diagnosis.Unknown, "settings of the gateway could not be read"},
+		{"more pods than are read", func(s *apiServer) {
+			list := s.objects[podsPath].(core.PodList)
+			list.Continue = "next"
+			s.objects[podsPath] = list
+		}, diagnosis.CheckReplicas, diagnosis.Unknown, "more than 100 pods"},
 		{"no settings", func(s *apiServer) { delete(s.objects, settingsPath) }, diagnosis.CheckSettings, diagnosis.Unknown, "no ConfigMap"},
 		{"settings with a mistake", func(s *apiServer) {
 			s.objects[settingsPath] = core.ConfigMap{Data: map[string]string{"gateway.yaml": "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration, mod: x}"}}
