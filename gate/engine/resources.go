@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -100,7 +101,9 @@ func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
 }
 
 // Named implements constraint.Resources by the custom resource definitions.
-func (r *Resources) Named(group, name string) []constraint.Resource { return constraint.In(r.kinds, group, name) }
+func (r *Resources) Named(group, name string) []constraint.Resource {
+	return constraint.In(r.kinds, group, name)
+}
 
 // Hints returns the kinds of Evaluated.
 func (r *Resources) Hints(group, name string) []constraint.Resource {
@@ -117,10 +120,7 @@ func IsResource(object workload.Object) bool {
 }
 
 func namespaced(namespace, name string) string {
-	if namespace == "" {
-		namespace = "default"
-	}
-	return namespace + "/" + name
+	return cmp.Or(namespace, "default") + "/" + name
 }
 
 // SecretData returns the content of a Secret, decoded.

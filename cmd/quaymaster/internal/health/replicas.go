@@ -53,7 +53,8 @@ func (r Reader) replicas(ctx context.Context) Replicas {
 		found.Deployments = append(found.Deployments, deploymentOf(&d))
 	}
 	if pods.Continue != "" {
-		none.Unread = Unread{Unknown: fmt.Sprintf("there are more than %d pods of the gateway", maxReplicas), Fix: "kubectl -n " + r.Namespace + " get pods -l " + Selector}
+		none.Unread = Unread{Unknown: fmt.Sprintf("there are more than %d pods of the gateway", maxReplicas),
+			Fix: "kubectl -n " + r.Namespace + " get pods -l " + Selector}
 		return none
 	}
 	// A pod that ended, as an evicted one, is kept for its log; others replace it.
