@@ -35,7 +35,7 @@ type Controller struct {
 	rules    map[ruleID]rule
 	progress Progress
 	hashes   map[key]sum // of triggers, at their last evaluation
-	// positions are those of the watches of triggers whose deletion matters.
+	// positions are those of the watches with rules for deletions.
 	positions map[watched]string
 	// unwatched: triggers may exist that are not watched yet.
 	unwatched bool

@@ -104,6 +104,3 @@ func positionsOf(c *Controller) []Position {
 	}
 	return list
 }
-
-// hasDeletions reports whether the deletion of a target is a trigger.
-func hasDeletions(t policy.Target) bool { return t.IsAt(opDelete) }

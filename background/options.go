@@ -70,7 +70,7 @@ type Progress struct {
 	Until time.Time
 	// Kinds are the kinds of objects that rules may have generated, including deleted rules.
 	Kinds []policy.ObjectKind
-	// Positions are those of the watches of triggers whose deletion matters.
+	// Positions are those of the watches with rules for deletions.
 	Positions []Position
 }
 

@@ -235,7 +235,7 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id ru
 				if fresh {
 					p.fresh[id] = true
 				}
-				p.deletions = p.deletions || hasDeletions(target)
+				p.deletions = p.deletions || target.IsAt(opDelete)
 				wanted[w] = p
 			}
 		}

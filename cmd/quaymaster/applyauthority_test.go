@@ -244,7 +244,8 @@ func TestRenamedKinds(t *testing.T) {
 func TestHints(t *testing.T) {
 	const (
 		rule       = "{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], "
-		definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x.example.com}\nspec: {group: example.com, "
+		definition = "kind: CustomResourceDefinition\nmetadata: {name: x.example.com}\nspec: {group: example.com, "
+		real       = "apiextensions.k8s.io/v1"
 		widget     = "scope: Namespaced, names: {kind: Widget, plural: "
 	)
 	policy := func(rules, excluded string) string {
@@ -256,30 +257,34 @@ func TestHints(t *testing.T) {
 	folder := t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
 	for _, c := range []struct {
-		reason, policy, kind, defined string
-		hint, trusted                 int // the exit statuses
+		reason, policy, kind, api, defined string
+		hint, trusted                      int // the exit statuses
 	}{
-		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", widget + "gadgets}}", command.ExitDenied, 0},
-		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
-		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
-		{"a definition of another group", policy("resources: ['*']", nothing), "Widget", widget + "widgets}}", command.ExitDenied, command.ExitDenied},
+		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", real, widget + "gadgets}}", command.ExitDenied, 0},
+		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", real, "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
+		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", real, "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
+		{"an object of another group that looks like a definition", policy("resources: ['*']", "resources: [gadgets]"), "Widget", "evil.example/v1", widget + "gadgets}}", command.ExitDenied, command.ExitDenied},
 	} {
 		for name, text := range map[string]string{
-			"policy.yaml": c.policy, "definition.yaml": definition + c.defined + "\n",
+			"policy.yaml": c.policy, "definition.yaml": "apiVersion: " + c.api + "\n" + definition + c.defined + "\n",
 			"objects.yaml": "apiVersion: example.com/v1\nkind: " + c.kind + "\nmetadata: {name: w}\n",
 		} {
 			ok(t, os.WriteFile(in(name), []byte(text), 0o600))
 		}
-		for _, row := range []struct {
+		type row struct {
 			args []string
 			want int
-		}{
+		}
+		rows := []row{
 			{[]string{"verify", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")}, c.hint},
 			{[]string{"scan", "--policy", in("policy.yaml"), "-f", in("objects.yaml"), "-f", in("definition.yaml")}, c.hint},
 			{[]string{"apply", in("policy.yaml"), "-r", in("objects.yaml"), "-r", in("definition.yaml")}, c.hint},
 			{[]string{"verify", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")}, c.trusted},
-			{[]string{"apply", in("policy.yaml"), in("definition.yaml"), "-r", in("objects.yaml")}, c.trusted},
-		} {
+		}
+		if c.api == real { // apply refuses other documents among policies
+			rows = append(rows, row{[]string{"apply", in("policy.yaml"), in("definition.yaml"), "-r", in("objects.yaml")}, c.trusted})
+		}
+		for _, row := range rows {
 			if status, out, errs := piped(t, "", nil, row.args...); status != row.want {
 				t.Errorf("%s, %s: status %d, want %d\n%s%s", c.reason, strings.Join(row.args[:2], " "), status, row.want, out, errs)
 			}

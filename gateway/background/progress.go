@@ -17,7 +17,7 @@ const (
 	// progressLease stores the progress of rules about other objects.
 	progressLease = "quaymaster-background"
 	// progressKinds is its annotation with the kinds of generated objects, and progressPositions
-	// that with the positions of watches of triggers whose deletion matters.
+	// that with the positions of watches with rules for deletions.
 	progressKinds     = "quaymaster.dev/generated-kinds"
 	progressPositions = "quaymaster.dev/deletion-positions"
 )

@@ -167,13 +167,13 @@ func (d *doctor) markReady(t *testing.T, ready core.ConditionStatus, address str
 // ask runs quaymaster doctor, and returns its findings and its exit status.
 func (d *doctor) ask(t *testing.T, folder string, args ...string) ([]finding, int) {
 	t.Helper()
-	status, said, told := command(t, folder, append([]string{"doctor", "-o", "json"}, args...)...)
+	status, out, errs := command(t, folder, append([]string{"doctor", "-o", "json"}, args...)...)
 	var read struct {
 		Kind  string
 		Items []finding
 	}
-	if err := json.Unmarshal([]byte(said), &read); err != nil || read.Kind != "GatewayDiagnosis" {
-		t.Fatalf("exit status %d, %v: %s%s", status, err, said, told)
+	if err := json.Unmarshal([]byte(out), &read); err != nil || read.Kind != "GatewayDiagnosis" {
+		t.Fatalf("exit status %d, %v: %s%s", status, err, out, errs)
 	}
 	return read.Items, status
 }
@@ -186,18 +186,18 @@ func (d *doctor) tryHealthy(t *testing.T) {
 		}
 		return nil
 	})
-	status, said, told := command(t, d.folder, "status")
-	t.Logf("status:\n%s", said)
+	status, out, errs := command(t, d.folder, "status")
+	t.Logf("status:\n%s", out)
 	for _, want := range []string{"mode enforce", "1 of 1 ready (Deployment quaymaster)", d.pod + " (Lease quaymaster", "quaymaster intact", "ClusterPolicy 1 ready", "0 problems"} {
-		if status != 0 || !strings.Contains(said, want) {
-			t.Errorf("exit status %d, no %q: %s%s", status, want, said, told)
+		if status != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit status %d, no %q: %s%s", status, want, out, errs)
 		}
 	}
-	_, said, _ = command(t, d.folder, "doctor")
-	t.Logf("doctor:\n%s", said)
-	status, said, told = command(t, d.folder, "status", "-o", "yaml")
-	if status != 0 || !strings.Contains(said, "kind: GatewayStatus\n") {
-		t.Errorf("exit status %d: %s%s", status, said, told)
+	_, out, _ = command(t, d.folder, "doctor")
+	t.Logf("doctor:\n%s", out)
+	status, out, errs = command(t, d.folder, "status", "-o", "yaml")
+	if status != 0 || !strings.Contains(out, "kind: GatewayStatus\n") {
+		t.Errorf("exit status %d: %s%s", status, out, errs)
 	}
 	if findings, status := d.ask(t, d.folder, "-n", "default"); status != 1 || !hasFinding(findings, "replicas", "", "problem", "no gateway in the namespace default") {
 		t.Errorf("in another namespace: exit status %d: %+v", status, findings)
@@ -288,11 +288,11 @@ func (d *doctor) tryKilled(t *testing.T) {
 		}
 		return nil
 	})
-	_, said, _ := command(t, d.folder, "doctor")
-	t.Logf("doctor:\n%s", said)
-	status, said, told := command(t, d.folder, "status")
-	t.Logf("status, exit status %d:\n%s%s", status, said, told)
-	if status != 0 || !strings.Contains(said, "✗ problem  leader") || !strings.Contains(said, "quaymaster changed") {
-		t.Errorf("exit status %d: %s%s", status, said, told)
+	_, out, _ := command(t, d.folder, "doctor")
+	t.Logf("doctor:\n%s", out)
+	status, out, errs := command(t, d.folder, "status")
+	t.Logf("status, exit status %d:\n%s%s", status, out, errs)
+	if status != 0 || !strings.Contains(out, "✗ problem  leader") || !strings.Contains(out, "quaymaster changed") {
+		t.Errorf("exit status %d: %s%s", status, out, errs)
 	}
 }

@@ -82,9 +82,7 @@ read, 2 for wrong use. quaymaster doctor has an exit status for problems.`,
   quaymaster status --context production -n image-policy
   quaymaster status -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			end := output.Wait(t, "reading the cluster")
 			state, err := f.read(cmd.Context(), t)
-			end()
 			if err != nil {
 				return err
 			}
@@ -118,9 +116,7 @@ not be checked, 2 for wrong use. Warnings do not count.`,
   quaymaster doctor --context production -n image-policy
   quaymaster doctor -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			end := output.Wait(t, "reading the cluster")
 			state, err := f.read(cmd.Context(), t)
-			end()
 			if err != nil {
 				return err
 			}
@@ -154,6 +150,7 @@ const apiServer = "api-server"
 
 // read reads the state. An error is one of use; that of the API server is in the state.
 func (f *flags) read(ctx context.Context, t command.Terminal) (*state, error) {
+	defer output.Wait(t, "reading the cluster")()
 	if err := f.check(); err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 // StandardInput is the name of a key that is read from standard input.
 const StandardInput = "-"
 
-// Elsewhere returns the keys that are in no file and not added yet: URLs, and standard input. Settings that no user has
-// typed (those of a node) name none.
+// Elsewhere returns the keys that are in no file and not added yet, each once: URLs, and standard input. Settings that
+// no user has typed (those of a node) name none.
 func (f *Flags) Elsewhere() []string {
 	if f.fetched == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(f.Keys), func(name string) bool {
+	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(f.Keys))), func(name string) bool {
 		_, read := f.fetched[name]
 		return read || name != StandardInput && !isURL(name)
 	})
