@@ -245,7 +245,7 @@ func TestHints(t *testing.T) {
 	const (
 		rule       = "{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], "
 		definition = "kind: CustomResourceDefinition\nmetadata: {name: x.example.com}\nspec: {group: example.com, "
-		real       = "apiextensions.k8s.io/v1"
+		genuine    = "apiextensions.k8s.io/v1"
 		widget     = "scope: Namespaced, names: {kind: Widget, plural: "
 	)
 	policy := func(rules, excluded string) string {
@@ -260,9 +260,9 @@ func TestHints(t *testing.T) {
 		reason, policy, kind, api, defined string
 		hint, trusted                      int // the exit statuses
 	}{
-		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", real, widget + "gadgets}}", command.ExitDenied, 0},
-		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", real, "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
-		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", real, "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
+		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", genuine, widget + "gadgets}}", command.ExitDenied, 0},
+		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", genuine, "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
+		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", genuine, "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
 		{"an object of another group that looks like a definition", policy("resources: ['*']", "resources: [gadgets]"), "Widget", "evil.example/v1", widget + "gadgets}}", command.ExitDenied, command.ExitDenied},
 	} {
 		for name, text := range map[string]string{
@@ -281,7 +281,7 @@ func TestHints(t *testing.T) {
 			{[]string{"apply", in("policy.yaml"), "-r", in("objects.yaml"), "-r", in("definition.yaml")}, c.hint},
 			{[]string{"verify", "--policy", in("policy.yaml"), "--resource", in("definition.yaml"), "-f", in("objects.yaml")}, c.trusted},
 		}
-		if c.api == real { // apply refuses other documents among policies
+		if c.api == genuine { // apply refuses other documents among policies
 			rows = append(rows, row{[]string{"apply", in("policy.yaml"), in("definition.yaml"), "-r", in("objects.yaml")}, c.trusted})
 		}
 		for _, row := range rows {
