@@ -74,3 +74,15 @@ func Contexts(kubeconfig string) ([]string, error) {
 	}
 	return slices.Sorted(maps.Keys(read.Contexts)), nil
 }
+
+// Current returns the name of the current context of a kubeconfig.
+func Current(kubeconfig string) (string, error) {
+	read, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+	}
+	if read.CurrentContext == "" {
+		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
+	}
+	return read.CurrentContext, nil
+}

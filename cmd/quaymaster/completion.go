@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 )
 
-// completeContexts completes --context and --from-cluster of all commands with the contexts of the
+// completeContexts completes --context of all commands with the contexts of the
 // kubeconfig that the command line names.
 func completeContexts(cmd *cobra.Command, t command.Terminal) {
 	for _, child := range cmd.Commands() {
@@ -18,16 +18,11 @@ func completeContexts(cmd *cobra.Command, t command.Terminal) {
 	if flag == nil {
 		return
 	}
-	for _, name := range []string{"context", "from-cluster"} {
-		if cmd.Flags().Lookup(name) == nil {
-			continue
+	usage.CompleteBy(cmd, "context", func() []string {
+		names, err := kubeconfig.Contexts(t.Kubeconfig(flag.Value.String()))
+		if err != nil {
+			return nil // the command itself reports it
 		}
-		usage.CompleteBy(cmd, name, func() []string {
-			names, err := kubeconfig.Contexts(t.Kubeconfig(flag.Value.String()))
-			if err != nil {
-				return nil // the command itself reports it
-			}
-			return names
-		})
-	}
+		return names
+	})
 }

@@ -70,9 +70,6 @@ func TestVocabulary(t *testing.T) {
 			}
 		}
 		kubeconfig, context := cmd.Flags().Lookup("kubeconfig"), cmd.Flags().Lookup("context")
-		if context == nil { // a command that reads a cluster only if it is named: the name is the context
-			context = cmd.Flags().Lookup("from-cluster")
-		}
 		if (kubeconfig == nil) != (context == nil) {
 			t.Errorf("%s: of --kubeconfig and --context it has one", path)
 		}
@@ -116,7 +113,7 @@ func TestCompletion(t *testing.T) {
 		{"verify --platforms ", []string{"index", "each", "any", noFiles}},
 		{"verify --attestation ", []string{"slsaprovenance", "slsaprovenance02", "slsaprovenance1", "spdxjson", "spdx", "cyclonedx", "link", "vuln", "openvex", "custom", noFiles}},
 		{"verify --policy ", []string{"yaml", "yml", "json", byExtension}},
-		{"verify --kubeconfig " + kubeconfig + " --from-cluster ", []string{"production", "staging", noFiles}},
+		{"verify --from-cluster --kubeconfig " + kubeconfig + " --context ", []string{"production", "staging", noFiles}},
 		{"policy list --kubeconfig " + kubeconfig + " --context ", []string{"production", "staging", noFiles}},
 		{"scan --kubeconfig " + kubeconfig + " --context ", []string{"production", "staging", noFiles}},
 		{"apply --kubeconfig " + kubeconfig + " --context ", []string{"production", "staging", noFiles}},
@@ -208,22 +205,24 @@ func TestNoLibraryTexts(t *testing.T) {
 		"verify --timeout 10 nginx": "--timeout 10: want a duration such as 30s or 5m",
 		"scan --qps many":           "--qps many: want a number",
 		"log show x --last ten":     "--last ten: want a whole number",
-		"log show " + folder + " --last 1 --from 2":                                "--last and --from contradict each other",
-		"verify --require-match=perhaps nginx":                                     "--require-match perhaps: want true or false",
-		"tree -o jsno nginx":                                                       "-o jsno: did you mean json?",
-		"convert a b":                                                              "quaymaster convert takes 1 argument, found 2",
-		"log verify":                                                               "name a decision log",
-		"verify --key k --attestation slsaprovenence nginx":                        "did you mean slsaprovenance?",
-		"verify --key k docker://nginx":                                            "write the reference without docker://, as nginx",
-		"scan --kubeconfig " + kubeconfig + " --context prodution":                 "--context: context \"prodution\" does not exist in kubeconfig " + kubeconfig + ": did you mean production?",
-		"verify --kubeconfig " + kubeconfig + " --from-cluster prodution nginx":    "--from-cluster: context \"prodution\" does not exist",
-		"apply --cluster --kubeconfig " + kubeconfig + " --context prod " + policy: "does not exist in kubeconfig",
-		"serve --config " + file("a.yaml", settings+"limits:\n  requsts: 1\n"):     "a.yaml: line 4: limits.requsts: unknown field: did you mean requests?",
-		"serve --config " + file("b.yaml", settings+"limits: [\n"):                 "b.yaml: YAML: line",
-		"serve --config " + file("c.yaml", settings+"ages:\n  tag: 5x\n"):          "c.yaml: line 4: ages.tag: want a duration such as 30s, found \"5x\"",
-		"verify --config " + file("d.yaml", "a: [\n") + " nginx":                   "d.yaml: YAML: line 1",
-		"verify --policy " + policy + " nginx":                                     "spec.ruels: unknown field: did you mean rules?",
-		"verify --policy " + file("e.yaml", "a: b: c\n") + " nginx":                "e.yaml",
+		"log show " + folder + " --last 1 --from 2":                "--last and --from contradict each other",
+		"verify --require-match=perhaps nginx":                     "--require-match perhaps: want true or false",
+		"tree -o jsno nginx":                                       "-o jsno: did you mean json?",
+		"convert a b":                                              "quaymaster convert takes 1 argument, found 2",
+		"log verify":                                               "name a decision log",
+		"verify --key k --attestation slsaprovenence nginx":        "did you mean slsaprovenance?",
+		"verify --key k docker://nginx":                            "write the reference without docker://, as nginx",
+		"scan --kubeconfig " + kubeconfig + " --context prodution": "--context: context \"prodution\" does not exist in kubeconfig " + kubeconfig + ": did you mean production?",
+		"verify --from-cluster --kubeconfig " + kubeconfig + " --context prod nginx": "--context: context \"prod\" does not exist",
+		"verify --context production nginx":                                          "--context and --kubeconfig are for --from-cluster",
+		"bundle create -o b --key k --context production":                            "--context and --kubeconfig are for --from-cluster",
+		"apply --cluster --kubeconfig " + kubeconfig + " --context prod " + policy:   "does not exist in kubeconfig",
+		"serve --config " + file("a.yaml", settings+"limits:\n  requsts: 1\n"):       "a.yaml: line 4: limits.requsts: unknown field: did you mean requests?",
+		"serve --config " + file("b.yaml", settings+"limits: [\n"):                   "b.yaml: YAML: line",
+		"serve --config " + file("c.yaml", settings+"ages:\n  tag: 5x\n"):            "c.yaml: line 4: ages.tag: want a duration such as 30s, found \"5x\"",
+		"verify --config " + file("d.yaml", "a: [\n") + " nginx":                     "d.yaml: YAML: line 1",
+		"verify --policy " + policy + " nginx":                                       "spec.ruels: unknown field: did you mean rules?",
+		"verify --policy " + file("e.yaml", "a: b: c\n") + " nginx":                  "e.yaml",
 	} {
 		code, out, errs := quaymaster(t, strings.Fields(line)...)
 		if code != command.ExitUsage || !strings.Contains(errs, want) {

@@ -127,7 +127,7 @@ data: {gateway.yaml: "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration,
 	writePods(t, folder, "all.yaml", cases)
 	writePods(t, folder, "deploy/good.yaml", slices.DeleteFunc(slices.Clone(cases), func(l likeness) bool { return !l.allowed }))
 
-	status, said, told := command(t, folder, "bundle", "create", "-o", "cluster.tar.gz", "--from-cluster", "production")
+	status, said, told := command(t, folder, "bundle", "create", "-o", "cluster.tar.gz", "--from-cluster", "--context", "production")
 	if status != 0 {
 		t.Fatalf("the bundle: exit status %d: %s%s", status, said, told)
 	}
@@ -143,7 +143,7 @@ data: {gateway.yaml: "{apiVersion: quaymaster.dev/v1alpha1, kind: Configuration,
 		}
 		return nil
 	})
-	for name, from := range map[string][]string{"the cluster": {"--from-cluster", "production"}, "a bundle": {"--bundle", "cluster.tar.gz"}} {
+	for name, from := range map[string][]string{"the cluster": {"--from-cluster", "--context", "production"}, "a bundle": {"--bundle", "cluster.tar.gz"}} {
 		t.Run(name, func(t *testing.T) {
 			status, said, told := command(t, folder, append([]string{"verify", "-o", "json", "-f", "all.yaml"}, from...)...)
 			if status != 1 {

@@ -28,7 +28,7 @@ func New(t command.Terminal) *cobra.Command {
 verification without network access (docs/offline.md).
 
 Exit status: that of the subcommand.`,
-		Example: `  quaymaster bundle create -o bundle.tar.gz --from-cluster production
+		Example: `  quaymaster bundle create -o bundle.tar.gz --from-cluster --context production
   quaymaster bundle show bundle.tar.gz
   quaymaster verify --bundle bundle.tar.gz --offline --oci-layout images/ -f deploy/`,
 		Args: usage.NoArguments,

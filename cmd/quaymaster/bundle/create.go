@@ -36,7 +36,7 @@ type bundleCreate struct {
 func bundleCreateCommand(t command.Terminal) *cobra.Command {
 	var f bundleCreate
 	cmd := &cobra.Command{
-		Use:   "create -o FILE [--policy FILE] [--from-cluster CONTEXT]",
+		Use:   "create -o FILE [--policy FILE] [--from-cluster]",
 		Short: "Create a bundle of policies and trust",
 		Long: `Create writes a bundle: policies, exceptions, overrides, TrustRoots, mirrors, the
 trusted root, keys, and the ConfigMaps, public keys and namespaces that policies
@@ -54,7 +54,7 @@ who can replace the bundle controls which images may run.
 Exit status: 0 if the bundle was written, also with content that could not be
 included, 2 if it was not.`,
 		Example: `  quaymaster bundle create -o bundle.tar.gz --policy policies/ --trusted-root trusted_root.json
-  quaymaster bundle create -o bundle.tar.gz --from-cluster production
+  quaymaster bundle create -o bundle.tar.gz --from-cluster --context production
   quaymaster bundle create -o bundle.tar.gz --key cosign.pub --mirrors mirrors.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), t) },
@@ -67,7 +67,7 @@ included, 2 if it was not.`,
 	flags.StringVar(&f.setup.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
 	flags.BoolVar(&f.setup.RefreshTrust, "refresh-trust", false, "include the current trusted root of the public-good TUF repository")
 	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; one of these keys must have signed each image")
-	f.setup.Cluster.Register(cmd)
+	f.setup.Cluster.RegisterOptional(cmd)
 	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time for the whole run")
 	return cmd
 }
@@ -81,10 +81,10 @@ func (f *bundleCreate) check() error {
 		return fmt.Errorf("--timeout %s must be positive", s.Timeout)
 	case s.RefreshTrust && s.TrustedRoot != "":
 		return errors.New("--refresh-trust contradicts --trusted-root")
-	case len(s.Policies)+len(f.keys) == 0 && s.Cluster.Context == "":
+	case len(s.Policies)+len(f.keys) == 0 && !s.Cluster.Use:
 		return errors.New("no policy or key given: set --policy, --from-cluster or --key")
-	case s.Cluster.Context == "" && s.Cluster.Kubeconfig != "":
-		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
+	case !s.Cluster.Use && s.Cluster.Context+s.Cluster.Kubeconfig != "":
+		return errors.New("--context and --kubeconfig are for --from-cluster")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (f *bundleCreate) contents(ctx context.Context, t command.Terminal) (*bundl
 	c := &bundle.Contents{}
 	var from *setup.Inputs
 	var err error
-	if f.setup.Cluster.Context != "" {
+	if f.setup.Cluster.Use {
 		from, err = f.ofCluster(ctx, t, c)
 	} else {
 		from, err = f.ofFiles(ctx, t, c)

@@ -36,7 +36,7 @@ type mirrorFlags struct {
 func New(t command.Terminal) *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
-		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster CONTEXT | --check --mirrors FILE",
+		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster | --check --mirrors FILE",
 		Short: "Show the mirror targets of images",
 		Long: `Mirror shows for each image the matching mapping, the targets in order with their
 responses, the chosen target with the reason, and the repositories of evidence.
@@ -71,7 +71,7 @@ denied or --check has a finding, 3 if a request failed, 2 for wrong use.`,
 	flags := cmd.Flags()
 	f.setup.RegisterOnline(cmd)
 	f.setup.Bundle.Register(cmd)
-	f.setup.Cluster.Register(cmd)
+	f.setup.Cluster.RegisterOptional(cmd)
 	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of the Pod")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` label of the Pod; may be repeated")
 	flags.BoolVar(&f.check, "check", false, "check the mapping for errors, without requests")
@@ -88,7 +88,7 @@ func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 	}
 	switch {
 	case len(f.setup.Mirrors) == 0 && !f.elsewhere():
-		return nil, errors.New("no mapping given: set --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
+		return nil, errors.New("no mapping given: set --mirrors FILE, --bundle FILE or --from-cluster")
 	case f.check && len(images) > 0:
 		return nil, errors.New("--check is about the mapping as a whole, and takes no image")
 	case f.check && len(f.setup.Policies) > 0, f.offline && len(f.setup.Policies) > 0:
@@ -103,7 +103,7 @@ func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 
 // elsewhere reports whether mapping and policies are in a bundle or a cluster.
 func (f *mirrorFlags) elsewhere() bool {
-	return f.setup.Bundle.File != "" || f.setup.Cluster.Context != ""
+	return f.setup.Bundle.File != "" || f.setup.Cluster.Use
 }
 
 // lint writes the errors of the mapping.

@@ -81,8 +81,7 @@ cannot be read, 2 for wrong use.`,
 	flags := cmd.Flags()
 	output.RegisterDocument(cmd, "output", &f.format)
 	flags.StringArrayVar(&f.setup.Resources, "resource", nil, "`file` of ConfigMaps, Secrets, Namespaces or definitions that policies of files look up; may be repeated")
-	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	f.setup.Cluster.Register(cmd)
 	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time to read the cluster")
 	flags.StringVar(&f.setup.Cluster.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 	return cmd

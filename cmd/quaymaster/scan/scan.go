@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
@@ -123,8 +122,7 @@ func New(t command.Terminal) *cobra.Command {
 	timeout := flags.Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "time for one page of 250 objects", scanPageTimeout.String()
 	f.setup.Timeout = scanPageTimeout
-	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	f.setup.Cluster.Register(cmd)
 	flags.StringVar(&f.setup.Cluster.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 	f.authorities.Register(cmd)
 	f.signer.register(cmd)
@@ -227,13 +225,10 @@ func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*setup.
 		}
 		return f.setup.Read(ctx, t, &f.authorities, time.Now)
 	}
-	if f.setup.Cluster.Context == "" {
-		current, err := currentContext(t, f.setup.Cluster.Kubeconfig)
-		if err != nil {
-			return nil, err
-		}
-		f.setup.Cluster.Context = current
+	if err := f.setup.Cluster.Name(t); err != nil {
+		return nil, err
 	}
+	f.setup.Cluster.Use = true
 	reading := f.setup
 	reading.Timeout = 2 * time.Minute
 	from, err := reading.Read(ctx, t, &f.authorities, time.Now)
@@ -254,22 +249,6 @@ const ofCluster = "the cluster: "
 func onlyNew(active *set.Set) (*set.Set, error) {
 	own := slices.DeleteFunc(slices.Clone(active.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
 	return set.Join(own, active.Exceptions(), active.Overrides())
-}
-
-// currentContext is the kubeconfig's.
-func currentContext(t command.Terminal, kubeconfig string) (string, error) {
-	kubeconfig = t.Kubeconfig(kubeconfig)
-	if kubeconfig == "" {
-		return "", errors.New("no kubeconfig: set --kubeconfig or KUBECONFIG, or scan manifests with -f FILE")
-	}
-	read, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		return "", fmt.Errorf("--kubeconfig: %w", err)
-	}
-	if read.CurrentContext == "" {
-		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
-	}
-	return read.CurrentContext, nil
 }
 
 // scanner wires the scan.

@@ -44,8 +44,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	output.RegisterDocument(cmd, "output", &f.format)
 	flags.StringVarP(&f.setup.Cluster.Namespace, "namespace", "n", "quaymaster", "`namespace` of the gateway")
-	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	f.setup.Cluster.Register(cmd)
 	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time to read the cluster")
 }
 

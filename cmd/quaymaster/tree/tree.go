@@ -78,7 +78,7 @@ Exit status: 0 if the tree was read, 3 if a part of it could not be read or veri
 
 // hasPolicies reports whether policies are named.
 func (f *flags) hasPolicies() bool {
-	return len(f.setup.Policies) > 0 || f.setup.Bundle.File != "" || f.setup.Cluster.Context != ""
+	return len(f.setup.Policies) > 0 || f.setup.Bundle.File != "" || f.setup.Cluster.Use
 }
 
 // read reads the tree. An error is one of use; what could not be read is in the tree.

@@ -38,7 +38,7 @@ func (f *bundleFlags) check(setup *Flags) error {
 		return errors.New("--bundle-digest is for --bundle FILE")
 	case f.File == "":
 		return nil
-	case setup.Cluster.Context != "":
+	case setup.Cluster.Use:
 		return errors.New("--bundle and --from-cluster both say what a verdict rests on: give one")
 	case len(setup.Policies)+len(setup.Resources)+len(setup.Mirrors) > 0 || setup.TrustedRoot != "" || setup.RefreshTrust:
 		return errors.New("--bundle says what a verdict rests on, and --policy, --resource, --mirrors, --trusted-root and --refresh-trust would change that: make another bundle")

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -21,48 +21,79 @@ type ClusterFlags struct {
 	Context, Kubeconfig, GatewayConfig string
 	// Namespace is that of the gateway's ConfigMap; empty means quaymaster.
 	Namespace string
-	// flag is the name of the context's flag, as Register adds it; empty for --context.
-	flag string
+	// Use: policies, mirrors and keys are those of the cluster's gateway.
+	Use bool
+	// optional: the command reads a cluster with --from-cluster alone.
+	optional bool
 }
 
-// Register adds the flags to a command.
-func (f *ClusterFlags) Register(cmd *cobra.Command) {
+// Register adds the flags to a command that reads a cluster.
+func (f *ClusterFlags) Register(cmd *cobra.Command) { f.register(cmd, "") }
+
+// RegisterOptional adds the flags to a command that reads a cluster with --from-cluster.
+func (f *ClusterFlags) RegisterOptional(cmd *cobra.Command) {
+	f.optional = true
 	flags := cmd.Flags()
-	f.flag = "--from-cluster"
-	flags.StringVar(&f.Context, "from-cluster", "", "kubeconfig `context` of a cluster: use the policies, mirrors and keys of its gateway")
-	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file` for --from-cluster (default: KUBECONFIG or ~/.kube/config)")
+	flags.BoolVar(&f.Use, "from-cluster", false, "use the policies, mirrors and keys of the gateway in a cluster (--context)")
 	flags.StringVar(&f.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
+	f.register(cmd, " for --from-cluster")
+}
+
+func (f *ClusterFlags) register(cmd *cobra.Command, use string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file`"+use+" (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.Context, "context", "", "kubeconfig `context`"+use+" (default: the current context)")
+}
+
+// Name sets the context to the current one of the kubeconfig if none is given, so that messages name it.
+func (f *ClusterFlags) Name(t command.Terminal) error {
+	file := t.Kubeconfig(f.Kubeconfig)
+	if f.Context != "" || file == "" { // without a file, the service account of a pod
+		return nil
+	}
+	current, err := kubeconfig.Current(file)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	f.Context = current
+	return nil
 }
 
 func (f *ClusterFlags) check(setup *Flags) error {
 	switch {
-	case f.Context == "" && f.Kubeconfig != "":
-		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
-	case f.Context == "" && f.GatewayConfig != "":
-		return errors.New("--gateway-config is for --from-cluster CONTEXT, and for quaymaster bundle create")
-	case f.Context != "" && setup.Offline:
+	case f.named():
+		return errors.New("--context and --kubeconfig are for --from-cluster")
+	case f.optional && !f.Use && f.GatewayConfig != "":
+		return errors.New("--gateway-config is for --from-cluster, and for quaymaster bundle create")
+	case f.Use && setup.Offline:
 		return errors.New("--offline opens no connection, and --from-cluster needs one: export a bundle first, by quaymaster bundle create --from-cluster")
 	}
 	return nil
 }
 
+// named reports whether a cluster is named that would not be read.
+func (f *ClusterFlags) named() bool { return f.optional && !f.Use && f.Context+f.Kubeconfig != "" }
+
 // OpenCluster makes a reader of the cluster.
 func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*offline.Reader, []string, error) {
-	kubeconfig := t.Kubeconfig(f.Cluster.Kubeconfig)
+	if err := f.Cluster.Name(t); err != nil {
+		return nil, nil, err
+	}
+	file := t.Kubeconfig(f.Cluster.Kubeconfig)
 	version := t.Version()
-	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.Cluster.Context, Version: version})
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: file, Context: f.Cluster.Context, Version: version})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", cmp.Or(f.Cluster.flag, "--context"), err)
+		return nil, nil, fmt.Errorf("--context: %w", err)
 	}
 	settings, notes, err := f.GatewaySettings(ctx, client)
 	if err != nil {
 		return nil, nil, err
 	}
-	settings.Kubernetes = config.Kubernetes{Kubeconfig: kubeconfig, Context: f.Cluster.Context}
+	settings.Kubernetes = config.Kubernetes{Kubeconfig: file, Context: f.Cluster.Context}
 	settings.Policies.Folders, settings.Mirrors.Files = f.Policies, f.Mirrors
 	reader, err := offline.NewReader(ctx, settings, offline.ReaderOptions{Version: version, Now: clock})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s %s: %w", cmp.Or(f.Cluster.flag, "--context"), f.Cluster.Context, err)
+		return nil, nil, fmt.Errorf("--context %s: %w", f.Cluster.Context, err)
 	}
 	return reader, notes, nil
 }

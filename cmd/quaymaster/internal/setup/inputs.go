@@ -96,7 +96,7 @@ func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *autho
 	switch {
 	case f.Bundle.File != "":
 		from, err = r.fromBundle(ctx)
-	case f.Cluster.Context != "":
+	case f.Cluster.Use:
 		from, err = r.fromCluster(ctx)
 	default:
 		from, err = r.fromFiles(ctx)
@@ -178,7 +178,7 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	}
 	if len(loaded.Policies) == 0 {
 		sources := "--policy"
-		if r.Cluster.flag != "" {
+		if r.Cluster.optional {
 			sources += ", --bundle, --from-cluster"
 		}
 		return nil, fmt.Errorf("no policy or signer given: set %s, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert", sources)

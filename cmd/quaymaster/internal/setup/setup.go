@@ -67,7 +67,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.Layouts, "oci-layout", nil, "OCI layout, cosign save `folder` or docker save archive, or REPOSITORY=PATH; may be repeated")
 	flags.BoolVar(&f.Offline, "offline", false, "open no connection; needs --oci-layout")
 	f.Bundle.Register(cmd)
-	f.Cluster.Register(cmd)
+	f.Cluster.RegisterOptional(cmd)
 	flags.StringVar(&f.assumed.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
 	flags.StringVar(&f.assumed.userInfo, "userinfo", "", "`file` with the requesting user; without it, rules match every user")
 }
