@@ -3,15 +3,20 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/quaymaster/quaymaster/internal/spelling"
+	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
 // Load returns the configuration of a client for a context of a file: empty means its current one, and
@@ -32,6 +37,9 @@ func Load(file, context string) (*rest.Config, error) {
 	if err != nil {
 		if missing := Missing(file, context); missing != nil {
 			return nil, missing
+		}
+		if current, wrong := Current(file); context == "" && (wrong != nil || Missing(file, current) != nil) {
+			return nil, cmp.Or(wrong, Missing(file, current))
 		}
 		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", file, err)
 	}
@@ -54,11 +62,12 @@ func (e *ContextError) Error() string {
 	return text + "; its contexts are " + strings.Join(e.Known, ", ")
 }
 
-// Missing returns a *ContextError if the kubeconfig can be read and does not have the context.
+// Missing returns the error of a kubeconfig that cannot be read, and a *ContextError if it does not have the
+// context. Empty means the current one.
 func Missing(kubeconfig, context string) error {
 	names, err := Contexts(kubeconfig)
 	if err != nil {
-		return nil //nolint:nilerr // who connects reports a kubeconfig that cannot be read
+		return err
 	}
 	if context == "" || slices.Contains(names, context) {
 		return nil
@@ -68,21 +77,38 @@ func Missing(kubeconfig, context string) error {
 
 // Contexts returns the names of the contexts of a kubeconfig, sorted.
 func Contexts(kubeconfig string) ([]string, error) {
-	read, err := clientcmd.LoadFromFile(kubeconfig)
+	config, err := read(kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+		return nil, err
 	}
-	return slices.Sorted(maps.Keys(read.Contexts)), nil
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
 // Current returns the name of the current context of a kubeconfig.
 func Current(kubeconfig string) (string, error) {
-	read, err := clientcmd.LoadFromFile(kubeconfig)
+	config, err := read(kubeconfig)
 	if err != nil {
-		return "", fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
+		return "", err
 	}
-	if read.CurrentContext == "" {
+	if config.CurrentContext == "" {
 		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
 	}
-	return read.CurrentContext, nil
+	return config.CurrentContext, nil
+}
+
+// read reads a kubeconfig. Its errors have no words of a library.
+func read(file string) (*api.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: YAML: %w", file, yamlline.Readable(err))
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: want a document of apiVersion v1 and kind Config, as kubectl config view prints", file)
+	}
+	return config, nil
 }

@@ -77,14 +77,17 @@ ClusterPolicy/generated        background  True   1      ConfigMap,Pod
 		t.Errorf("an override that ended, and the kinds of a rule about objects:\n%s", out)
 	}
 	for reason, args := range map[string][]string{
-		"no such file": {filepath.Join(folder, "nothing")}, "no policy": {filepath.Join(folder, "look-up.yaml")},
+		"no such kubeconfig": {"--kubeconfig", filepath.Join(folder, "nothing")},
+		"no such file":       {filepath.Join(folder, "nothing")}, "no policy": {filepath.Join(folder, "look-up.yaml")},
 		"files and a cluster": {folder, "--context", "a"}, "a format": {folder, "-o", "yml"},
 	} {
 		if code, out, errs := list(args...); code != command.ExitUsage {
 			t.Errorf("%s: status %d: %s%s", reason, code, out, errs)
 		}
 	}
-	if code, _, errs := list("--kubeconfig", filepath.Join(folder, "nothing")); code != command.ExitError || errs == "" {
+	ok(t, os.WriteFile(filepath.Join(folder, "closed"), []byte("apiVersion: v1\nkind: Config\ncurrent-context: c\n"+
+		"contexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"), 0o600))
+	if code, _, errs := list("--kubeconfig", filepath.Join(folder, "closed"), "--timeout", "1s"); code != command.ExitError || errs == "" {
 		t.Errorf("a cluster that cannot be read: status %d: %s", code, errs)
 	}
 }

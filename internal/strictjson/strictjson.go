@@ -6,10 +6,12 @@ package strictjson
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 
 	v2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -53,10 +55,16 @@ func Unfit[T Wanter](value []byte) error {
 	return &json.UnmarshalTypeError{Value: string(value), Type: reflect.TypeFor[T]()}
 }
 
-// Readable turns an error about a value of another type, of encoding/json or of
-// github.com/go-json-experiment/json, into a *Problem, which names no type of Go. It returns any
-// other error as it is.
+// Readable turns an error about the syntax or about a value of another type, of encoding/json or of
+// github.com/go-json-experiment/json, into a *Problem, which has no type of Go and no words of a
+// library. It returns any other error as it is.
 func Readable(err error) error {
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return &Problem{What: fmt.Sprintf("no JSON at byte %d", wrong.Offset)}
+	}
+	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok && !errors.Is(err, jsontext.ErrDuplicateName) {
+		return &Problem{What: fmt.Sprintf("no JSON at byte %d", wrong.ByteOffset)}
+	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		// Parts that are embedded have no name in the document.
 		path := strings.TrimPrefix(wrong.Field, "Document.")

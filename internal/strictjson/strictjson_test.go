@@ -78,8 +78,12 @@ func TestReadable(t *testing.T) {
 	if err := v2.Unmarshal([]byte(`{"spec":{"M":1}}`), &d, v2.RejectUnknownMembers(true)); strictjson.Readable(err).Error() != "spec.M: unknown field" {
 		t.Error(strictjson.Readable(err))
 	}
-	syntax := json.Unmarshal([]byte(`{`), &d)
-	if got := strictjson.Readable(syntax); !errors.Is(got, syntax) {
+	for _, err := range []error{json.Unmarshal([]byte(`{"a" 1}`), &d), v2.Unmarshal([]byte(`{"a" 1}`), &d)} {
+		if got := strictjson.Readable(fmt.Errorf("read: %w", err)).Error(); !strings.HasPrefix(got, "no JSON at byte ") {
+			t.Error(got)
+		}
+	}
+	if got := strictjson.Readable(v2.Unmarshal([]byte(`{"spec":{},"spec":{}}`), &d)); !strings.Contains(got.Error(), "duplicate") {
 		t.Error(got)
 	}
 	if got := strictjson.Readable(nil); got != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
@@ -29,7 +30,7 @@ func ParseLine(raw []byte) (Line, error) {
 		return line, segment.ErrLong
 	}
 	if err := json.Unmarshal(raw, &line.Entry); err != nil {
-		return line, fmt.Errorf("it is no line of a decision log: %w", err)
+		return line, fmt.Errorf("it is no line of a decision log: %w", strictjson.Readable(err))
 	}
 	if line.V != Version && line.V != firstVersion {
 		return line, fmt.Errorf("it is of version %d, and this program reads versions %d and %d", line.V, firstVersion, Version)
@@ -75,7 +76,7 @@ func (d *Decision) rename(raw []byte) error {
 		} `json:"decision"`
 	}
 	if err := json.Unmarshal(raw, &former); err != nil {
-		return fmt.Errorf("it is no line of a decision log: %w", err)
+		return fmt.Errorf("it is no line of a decision log: %w", strictjson.Readable(err))
 	}
 	d.Result = cmp.Or(former.Decision.Answer, d.Result)
 	d.Endpoint = cmp.Or(former.Decision.Endpoint, d.Endpoint)

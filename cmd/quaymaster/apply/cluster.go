@@ -2,13 +2,12 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cluster/live"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
@@ -19,12 +18,13 @@ type liveCluster struct{ *live.Cluster }
 
 // openCluster makes a client and discovers the served kinds.
 func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
-	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: t.Kubeconfig(f.kubeconfig), Context: f.context, Version: t.Version(),
-	})
-	if _, missing := errors.AsType[*kubeconfig.ContextError](err); missing {
-		return nil, fmt.Errorf("--context: %w", err)
+	of := setup.ClusterFlags{Kubeconfig: f.kubeconfig, Context: f.context}
+	if err := of.Resolve(t); err != nil {
+		return nil, err
 	}
+	client, err := cluster.NewClient(cluster.ClientOptions{
+		Kubeconfig: t.Kubeconfig(of.Kubeconfig), Context: of.Context, Version: t.Version(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)
 	}

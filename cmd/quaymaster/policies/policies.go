@@ -95,6 +95,9 @@ func (f *listFlags) entries(cmd *cobra.Command, t command.Terminal, names []stri
 		}
 		return policystate.Describe(read, nil), nil
 	}
+	if err := f.setup.Cluster.Resolve(t); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.setup.Timeout)
 	defer cancel()
 	entries, notes, err := policystate.OfCluster(ctx, t, &f.setup)

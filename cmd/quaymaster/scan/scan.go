@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -225,7 +224,7 @@ func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*setup.
 		}
 		return f.setup.Read(ctx, t, &f.authorities, time.Now)
 	}
-	if err := f.setup.Cluster.Name(t); err != nil {
+	if err := f.setup.Cluster.Resolve(t); err != nil {
 		return nil, err
 	}
 	f.setup.Cluster.Use = true
@@ -349,12 +348,11 @@ func addNamespaces(known *engine.Resources, objects []workload.Object) error {
 
 // client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
-	client, err := cluster.NewClient(cluster.ClientOptions{
+	if err := f.setup.Cluster.Resolve(t); err != nil {
+		return nil, err
+	}
+	return cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context,
 		QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: t.Version(),
 	})
-	if _, missing := errors.AsType[*kubeconfig.ContextError](err); missing {
-		return nil, fmt.Errorf("--context: %w", err)
-	}
-	return client, err
 }

@@ -60,7 +60,7 @@ func TestReadName(t *testing.T) {
 		{`{}`, "", "metadata.name: is empty"},
 		{`[]`, "", "metadata: want an object, found array"},
 		{`{"name":1}`, "", "metadata: name: want a string, found number"},
-		{``, "", "metadata: unexpected end of JSON input"},
+		{``, "", "metadata: no JSON at byte 0"},
 	} {
 		name, err := field.ReadName(json.RawMessage(c.text))
 		said := ""

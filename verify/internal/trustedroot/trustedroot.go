@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 	"github.com/sigstore/rekor-tiles/v2/pkg/note"
@@ -40,7 +42,7 @@ func Parse(text []byte) (*Root, error) {
 	}
 	document, err := root.NewTrustedRootProtobuf(text)
 	if err != nil {
-		return nil, err
+		return nil, readable(err)
 	}
 	parsed, err := root.NewTrustedRootFromProtobuf(document)
 	if err != nil {
@@ -59,6 +61,14 @@ func Parse(text []byte) (*Root, error) {
 		return nil, fmt.Errorf("ctlogs%w", err)
 	}
 	return r, nil
+}
+
+// readable returns an error about the document without the names of its parsers.
+func readable(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return errors.New(strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:")))
 }
 
 // measure refuses long keys of certificate and timestamp authorities.

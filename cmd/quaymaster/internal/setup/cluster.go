@@ -45,10 +45,17 @@ func (f *ClusterFlags) register(cmd *cobra.Command, use string) {
 	flags.StringVar(&f.Context, "context", "", "kubeconfig `context`"+use+" (default: the current context)")
 }
 
-// Name sets the context to the current one of the kubeconfig if none is given, so that messages name it.
-func (f *ClusterFlags) Name(t command.Terminal) error {
+// Resolve sets the context to the current one of the kubeconfig if none is given, so that messages name
+// it. An error is one of use.
+func (f *ClusterFlags) Resolve(t command.Terminal) error {
 	file := t.Kubeconfig(f.Kubeconfig)
-	if f.Context != "" || file == "" { // without a file, the service account of a pod
+	if file == "" { // the service account of a pod
+		return nil
+	}
+	if f.Context != "" {
+		if err := kubeconfig.Missing(file, f.Context); err != nil {
+			return fmt.Errorf("--context: %w", err)
+		}
 		return nil
 	}
 	current, err := kubeconfig.Current(file)
@@ -76,7 +83,7 @@ func (f *ClusterFlags) named() bool { return f.optional && !f.Use && f.Context+f
 
 // OpenCluster makes a reader of the cluster.
 func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*offline.Reader, []string, error) {
-	if err := f.Cluster.Name(t); err != nil {
+	if err := f.Cluster.Resolve(t); err != nil {
 		return nil, nil, err
 	}
 	file := t.Kubeconfig(f.Cluster.Kubeconfig)
