@@ -28,19 +28,20 @@ type Options[K comparable, V any] struct {
 // Cache is a bounded cache with a separate lifetime for each entry. It is safe for concurrent
 // use. Make one with New.
 type Cache[K comparable, V any] struct {
-	entries entries[K, V]
+	entries entries[K]
+	cost    func(K, V) int // nil: 1
 	maxTTL  time.Duration
 	now     func() time.Time
 }
 
-// entries is a cache of otter. It is an interface for the compiler: a field of otter's type makes
-// each package that imports a Cache, also indirectly, compile some two hundred functions of otter
-// for each pair of key and value.
-type entries[K comparable, V any] interface {
-	GetIfPresent(key K) (entry[V], bool)
-	Set(key K, value entry[V]) (entry[V], bool)
-	All() iter.Seq2[K, entry[V]]
-	Invalidate(key K) (entry[V], bool)
+// entries is a cache of otter, as an interface and without the type of the values: else each package that
+// imports a Cache, also indirectly, would compile some two hundred functions of otter for each pair of
+// key and value.
+type entries[K comparable] interface {
+	GetIfPresent(key K) (entry, bool)
+	Set(key K, value entry) (entry, bool)
+	All() iter.Seq2[K, entry]
+	Invalidate(key K) (entry, bool)
 	InvalidateAll()
 	EstimatedSize() int
 	WeightedSize() uint64
@@ -51,10 +52,11 @@ type entries[K comparable, V any] interface {
 // entry has its own end, in addition to otter's. otter uses monotonic time, which stops while a
 // machine sleeps, but the inputs of an entry (a certificate, a revocation response) expire by
 // wall-clock time. An entry expires at the earlier of the two.
-type entry[V any] struct {
-	value    V
+type entry struct {
+	value    any
 	ttl      time.Duration
 	deadline int64 // nanoseconds since the Unix epoch
+	cost     uint32
 }
 
 // New returns an empty Cache, or an error for invalid bounds.
@@ -68,23 +70,20 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	held, err := otter.New(&otter.Options[K, entry[V]]{
-		MaximumWeight: o.MaxCost,
-		Weigher: func(key K, e entry[V]) uint32 {
-			if o.Cost == nil {
-				return 1
-			}
-			// otter never evicts entries of weight 0.
-			return uint32(min(max(int64(o.Cost(key, e.value)), 1), math.MaxUint32))
-		},
-		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, entry[V]]) time.Duration {
-			return e.Value.ttl
-		}),
-	})
+	held, err := open[K](o.MaxCost)
 	if err != nil {
 		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	return &Cache[K, V]{entries: held, maxTTL: o.MaxTTL, now: o.Now}, nil
+	return &Cache[K, V]{entries: held, cost: o.Cost, maxTTL: o.MaxTTL, now: o.Now}, nil
+}
+
+// open makes a cache of otter.
+func open[K comparable](maxCost uint64) (entries[K], error) {
+	return otter.New(&otter.Options[K, entry]{
+		MaximumWeight:    maxCost,
+		Weigher:          func(_ K, e entry) uint32 { return e.cost },
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, entry]) time.Duration { return e.Value.ttl }),
+	})
 }
 
 // Get returns the value under key, unless it has expired or was evicted. Reading never extends
@@ -95,7 +94,8 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 		var none V
 		return none, false
 	}
-	return e.value, true
+	value, _ := e.value.(V) // a nil interface has no type
+	return value, true
 }
 
 // Put stores value under key for ttl, or for the cache's MaxTTL if that is less, and replaces the
@@ -106,7 +106,11 @@ func (c *Cache[K, V]) Put(key K, value V, ttl time.Duration) {
 		return
 	}
 	ttl = min(ttl, c.maxTTL)
-	c.entries.Set(key, entry[V]{value: value, ttl: ttl, deadline: c.now().Add(ttl).UnixNano()})
+	cost := uint32(1)
+	if c.cost != nil { // otter never evicts entries of weight 0
+		cost = uint32(min(max(int64(c.cost(key, value)), 1), math.MaxUint32))
+	}
+	c.entries.Set(key, entry{value: value, ttl: ttl, deadline: c.now().Add(ttl).UnixNano(), cost: cost})
 }
 
 // All yields the current entries that have not expired, in no order. Concurrent changes may be
@@ -115,7 +119,8 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		now := c.now().UnixNano()
 		for key, e := range c.entries.All() {
-			if now < e.deadline && !yield(key, e.value) {
+			value, _ := e.value.(V)
+			if now < e.deadline && !yield(key, value) {
 				return
 			}
 		}
