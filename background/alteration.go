@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/background/internal/outcome"
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
@@ -25,11 +26,11 @@ type alteration struct {
 
 // alter applies the alterations of the trigger to their targets.
 func (e *evaluation) alter(ctx context.Context, set *set.Set) {
-	if e.work.cause&(came|changed|listed|deleted) == 0 {
+	if e.work.Cause&(queue.Came|queue.Changed|queue.Listed|queue.Deleted) == 0 {
 		return
 	}
 	s := e.subject(ctx, e.operations()[0])
-	if e.work.cause&(came|changed|deleted) == 0 && !e.isNew() {
+	if e.work.Cause&(queue.Came|queue.Changed|queue.Deleted) == 0 && !e.isNew() {
 		s.Operation = opUpdate
 	}
 	results := set.Alterations(ctx, &s, e.finder())
@@ -71,9 +72,9 @@ func (e *evaluation) isNew() bool {
 // calls reports whether the event of the trigger requires an alteration.
 func (a alteration) calls() bool {
 	switch {
-	case a.work.cause&(came|changed|deleted) != 0:
+	case a.work.Cause&(queue.Came|queue.Changed|queue.Deleted) != 0:
 		return true
-	case a.rule.OnPolicyChange && a.work.rules[ruleID{a.rule.Policy.ID(), a.rule.Rule}]:
+	case a.rule.OnPolicyChange && a.work.Rules[queue.RuleID{Policy: a.rule.Policy.ID(), Rule: a.rule.Rule}]:
 		return true
 	}
 	return a.happened(a.rule.Policy, a.rule.Rule)
@@ -88,7 +89,7 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 	if !kind.Namespaced && by.Namespace != "" {
 		return fmt.Errorf("targets of kind %s are in no namespace, and the rule names one", by.Kind)
 	}
-	id, count := ruleID{a.rule.Policy.ID(), a.rule.Rule}, 0
+	id, count := queue.RuleID{Policy: a.rule.Policy.ID(), Rule: a.rule.Rule}, 0
 	do := func(target map[string]any) error {
 		is, err := a.chooses(ctx, by, target)
 		if !is || err != nil {
@@ -98,12 +99,12 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 		if count > maxTargets {
 			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
 		}
-		at := keyOf(identity(target))
+		at := queue.KeyOf(identity(target))
 		mutated, altered, err := a.alterOne(ctx, by, kind, target)
 		reported := true
 		switch {
 		case err != nil: // continue with the others
-			reported = a.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
+			reported = a.failed(Work{Policy: id.Policy, Rule: id.Rule, Object: at.String(), Err: err})
 		case altered:
 			a.did(id, Altered, at)
 		}
@@ -177,7 +178,7 @@ func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind
 			return mutated, false, nil
 		}
 		t := identity(target)
-		if err := a.limiter.Allow(keyOf(t)); err != nil {
+		if err := a.limiter.Allow(queue.KeyOf(t)); err != nil {
 			return mutated, false, err
 		}
 		// The API server rejects the patch if the object has another resourceVersion.

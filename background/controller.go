@@ -7,14 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/background/internal/writelimit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
-
-// ruleID identifies a rule.
-type ruleID struct{ policy, rule string }
 
 // rule is the state of a rule besides its content.
 type rule struct {
@@ -26,15 +24,15 @@ type rule struct {
 // Controller applies generate rules and mutations of existing objects. Create one with New.
 type Controller struct {
 	options Options
-	queue   *queue
+	queue   *queue.Queue
 	there   *downstreams
-	limiter *writelimit.Limiter[key]
+	limiter *writelimit.Limiter[queue.Key]
 
 	mu       sync.Mutex
 	set      *set.Set
-	rules    map[ruleID]rule
+	rules    map[queue.RuleID]rule
 	progress Progress
-	hashes   map[key]sum // of triggers, at their last evaluation
+	hashes   map[queue.Key]sum // of triggers, at their last evaluation
 	// positions are those of the watches with rules for deletions.
 	positions map[watched]string
 	// unwatched: triggers may exist that are not watched yet.
@@ -52,8 +50,8 @@ func New(o Options) (*Controller, error) {
 		o.Now = time.Now
 	}
 	return &Controller{
-		options: o, queue: newQueue(), there: newDownstreams(), limiter: writelimit.New[key](o.Now),
-		rules: map[ruleID]rule{}, hashes: map[key]sum{}, positions: map[watched]string{}, watches: map[watched]*watching{},
+		options: o, queue: queue.New(), there: newDownstreams(), limiter: writelimit.New[queue.Key](o.Now),
+		rules: map[queue.RuleID]rule{}, hashes: map[queue.Key]sum{}, positions: map[watched]string{}, watches: map[watched]*watching{},
 	}, nil
 }
 
@@ -131,10 +129,10 @@ func (c *Controller) saveNow(ctx context.Context) {
 	c.mu.Lock()
 	reached := positionsOf(c) // before the queue is looked at, which has the work for all that was reached
 	if c.set != nil && !c.unwatched {
-		if !c.queue.hasDeletions() {
+		if !c.queue.HasDeletions() {
 			c.progress.Positions = reached
 		}
-		if c.queue.idle() && until.After(c.progress.Until) && c.settled() {
+		if c.queue.Idle() && until.After(c.progress.Until) && c.settled() {
 			c.progress.Until = until
 		}
 	}
@@ -160,7 +158,7 @@ func (c *Controller) due(p *policy.Policy, name string) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	due := c.progress.Until
-	for _, other := range []time.Time{p.Created, c.rules[ruleID{p.ID(), name}].since} {
+	for _, other := range []time.Time{p.Created, c.rules[queue.RuleID{Policy: p.ID(), Rule: name}].since} {
 		if other.After(due) {
 			due = other
 		}
@@ -178,29 +176,29 @@ func (c *Controller) kinds() []policy.ObjectKind {
 // work processes triggers until ctx ends.
 func (c *Controller) work(ctx context.Context) {
 	for {
-		at, w, ok := c.queue.next(ctx)
+		at, w, ok := c.queue.Next(ctx)
 		if !ok {
 			return
 		}
 		pause, again := c.guarded(ctx, at, w)
 		if again && ctx.Err() == nil {
-			w.tries++
-			if !c.queue.addLater(at, w, pause(w.tries)) {
+			w.Tries++
+			if !c.queue.AddLater(at, w, pause(w.Tries)) {
 				giveUp(c.options.Observer, w)
 			}
 		}
-		c.queue.done(at)
+		c.queue.Done(at)
 	}
 }
 
 // guarded processes a trigger, and converts a panic to an error. It reports whether to retry, and
 // when.
-func (c *Controller) guarded(ctx context.Context, at key, w work) (pause func(tries int) time.Duration, again bool) {
+func (c *Controller) guarded(ctx context.Context, at queue.Key, w queue.Work) (pause func(tries int) time.Duration, again bool) {
 	pause = backoff
 	defer func() {
 		if p := recover(); p != nil {
 			c.options.Observer.Failed(fmt.Errorf("internal error at %s, which is a defect: %v", at, p))
-			again = w.cause&deleted == 0 || w.tries < maxDeletionTries
+			again = w.Cause&queue.Deleted == 0 || w.Tries < maxDeletionTries
 		}
 	}()
 	e := evaluation{Controller: c, at: at, work: w}
@@ -221,10 +219,10 @@ func backoff(tries int) time.Duration {
 }
 
 // enqueue queues a trigger of which only the name is known.
-func (c *Controller) enqueue(t record.Trigger) { c.queue.add(keyOf(t), work{trigger: t}) }
+func (c *Controller) enqueue(t record.Trigger) { c.queue.Add(queue.KeyOf(t), queue.Work{Trigger: t}) }
 
 // putBack queues a trigger because one of its generated objects was changed or deleted.
 func (c *Controller) putBack(t record.Trigger, origin record.Origin) {
-	rules := map[ruleID]bool{{origin.Policy, origin.Rule}: true}
-	c.queue.add(keyOf(t), work{trigger: t, cause: restore, rules: rules})
+	rules := map[queue.RuleID]bool{{Policy: origin.Policy, Rule: origin.Rule}: true}
+	c.queue.Add(queue.KeyOf(t), queue.Work{Trigger: t, Cause: queue.Restore, Rules: rules})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -52,21 +53,21 @@ func (s *triggerSink) Missed(err error) {
 // enqueueDeletion queues a deleted trigger, unless no rule matches its deletion. It waits while too much
 // content is queued.
 func (s *triggerSink) enqueueDeletion(t record.Trigger, object map[string]any) {
-	set, at := s.current(), keyOf(t)
+	set, at := s.current(), queue.KeyOf(t)
 	if set == nil || s.excluded(at) {
 		return
 	}
 	if subject := subjectOf(object, opDelete); !set.HasDownstream(&subject) {
 		return
 	}
-	s.queue.awaitRoom(s.at.ended)
-	at.deleted = t.UID
-	s.queue.add(at, work{trigger: t, object: object, cause: deleted})
+	s.queue.AwaitRoom(s.at.ended)
+	at.Deleted = t.UID
+	s.queue.Add(at, queue.Work{Trigger: t, Object: object, Cause: queue.Deleted})
 }
 
 // reconcileDeletion applies the rules for a deleted trigger.
 func reconcileDeletion(ctx context.Context, e *evaluation, set *set.Set) {
-	e.object = e.work.object
+	e.object = e.work.Object
 	e.self = identity(e.object)
 	e.identify()
 	e.bringAbout(ctx, e.generate(ctx, set))
@@ -75,14 +76,14 @@ func reconcileDeletion(ctx context.Context, e *evaluation, set *set.Set) {
 
 // report passes the results of rules about an object on to reports; a deleted trigger has none.
 func report(ctx context.Context, e *evaluation, object map[string]any, results ...policy.RuleResult) {
-	if e.work.cause&deleted == 0 || identity(object).UID != e.self.UID {
+	if e.work.Cause&queue.Deleted == 0 || identity(object).UID != e.self.UID {
 		e.options.report(ctx, object, results...)
 	}
 }
 
 // giveUp reports a deleted trigger for which there is no further attempt.
-func giveUp(to Observer, w work) {
-	to.Worked(Work{Trigger: w.trigger, Err: errors.New("too many deleted triggers wait for another attempt"), Final: true})
+func giveUp(to Observer, w queue.Work) {
+	to.Worked(Work{Trigger: w.Trigger, Err: errors.New("too many deleted triggers wait for another attempt"), Final: true})
 }
 
 // restorePositions returns the saved positions by their watches.

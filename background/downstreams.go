@@ -5,12 +5,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // kept is a generated object.
 type kept struct {
-	at     key
+	at     queue.Key
 	kind   Kind
 	origin record.Origin
 	// wanted is the hash of the object that the rule required when it was last up to date, and is
@@ -18,7 +19,7 @@ type kept struct {
 	wanted, is sum
 	// others are further triggers that require the identical object, and known is their number at
 	// the last check of their existence.
-	others map[key]record.Trigger
+	others map[queue.Key]record.Trigger
 	known  int
 }
 
@@ -28,16 +29,16 @@ const minCheckedTriggers = 64
 // downstreams are the generated objects, from their watches.
 type downstreams struct {
 	mu        sync.Mutex
-	objects   map[key]*kept
-	byTrigger map[key]map[key]bool
+	objects   map[queue.Key]*kept
+	byTrigger map[queue.Key]map[queue.Key]bool
 }
 
 func newDownstreams() *downstreams {
-	return &downstreams{objects: map[key]*kept{}, byTrigger: map[key]map[key]bool{}}
+	return &downstreams{objects: map[queue.Key]*kept{}, byTrigger: map[queue.Key]map[queue.Key]bool{}}
 }
 
 // put records the origin of an object.
-func (d *downstreams) put(at key, kind Kind, origin record.Origin) {
+func (d *downstreams) put(at queue.Key, kind Kind, origin record.Origin) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -49,16 +50,16 @@ func (d *downstreams) put(at key, kind Kind, origin record.Origin) {
 		d.unlink(k)
 	}
 	k.kind, k.origin = kind, origin
-	trigger := keyOf(origin.Trigger)
+	trigger := queue.KeyOf(origin.Trigger)
 	if d.byTrigger[trigger] == nil {
-		d.byTrigger[trigger] = map[key]bool{}
+		d.byTrigger[trigger] = map[queue.Key]bool{}
 	}
 	d.byTrigger[trigger][at] = true
 }
 
 // unlink removes the trigger; the caller holds the lock.
 func (d *downstreams) unlink(k *kept) {
-	trigger := keyOf(k.origin.Trigger)
+	trigger := queue.KeyOf(k.origin.Trigger)
 	delete(d.byTrigger[trigger], k.at)
 	if len(d.byTrigger[trigger]) == 0 {
 		delete(d.byTrigger, trigger)
@@ -66,7 +67,7 @@ func (d *downstreams) unlink(k *kept) {
 }
 
 // setUpToDate records that an object is as a rule requires it.
-func (d *downstreams) setUpToDate(at key, wanted, is sum) {
+func (d *downstreams) setUpToDate(at queue.Key, wanted, is sum) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if k := d.objects[at]; k != nil {
@@ -75,7 +76,7 @@ func (d *downstreams) setUpToDate(at key, wanted, is sum) {
 }
 
 // isUpToDate reports whether an object is as a rule requires it, as far as recorded.
-func (d *downstreams) isUpToDate(at key, wanted, is sum) bool {
+func (d *downstreams) isUpToDate(at queue.Key, wanted, is sum) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -83,7 +84,7 @@ func (d *downstreams) isUpToDate(at key, wanted, is sum) bool {
 }
 
 // addTrigger records another trigger that requires an object.
-func (d *downstreams) addTrigger(at key, other record.Trigger) {
+func (d *downstreams) addTrigger(at queue.Key, other record.Trigger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -91,14 +92,14 @@ func (d *downstreams) addTrigger(at key, other record.Trigger) {
 		return
 	}
 	if k.others == nil {
-		k.others = map[key]record.Trigger{}
+		k.others = map[queue.Key]record.Trigger{}
 	}
-	k.others[keyOf(other)] = other
+	k.others[queue.KeyOf(other)] = other
 }
 
 // triggersToCheck returns the other triggers of an object if their number has doubled since the last
 // check: their deletion is not observed.
-func (d *downstreams) triggersToCheck(at key) []record.Trigger {
+func (d *downstreams) triggersToCheck(at queue.Key) []record.Trigger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -110,7 +111,7 @@ func (d *downstreams) triggersToCheck(at key) []record.Trigger {
 }
 
 // removeTriggers removes deleted triggers from the others of an object.
-func (d *downstreams) removeTriggers(at key, deleted []record.Trigger) {
+func (d *downstreams) removeTriggers(at queue.Key, deleted []record.Trigger) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -118,15 +119,15 @@ func (d *downstreams) removeTriggers(at key, deleted []record.Trigger) {
 		return
 	}
 	for _, trigger := range deleted {
-		if k.others[keyOf(trigger)] == trigger {
-			delete(k.others, keyOf(trigger))
+		if k.others[queue.KeyOf(trigger)] == trigger {
+			delete(k.others, queue.KeyOf(trigger))
 		}
 	}
 	k.known = len(k.others)
 }
 
 // takeOtherTriggers removes and returns the other triggers of an object.
-func (d *downstreams) takeOtherTriggers(at key) []record.Trigger {
+func (d *downstreams) takeOtherTriggers(at queue.Key) []record.Trigger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []record.Trigger
@@ -140,7 +141,7 @@ func (d *downstreams) takeOtherTriggers(at key) []record.Trigger {
 }
 
 // get returns one object, and false if there is none.
-func (d *downstreams) get(at key) (kept, bool) {
+func (d *downstreams) get(at queue.Key) (kept, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -151,7 +152,7 @@ func (d *downstreams) get(at key) (kept, bool) {
 }
 
 // remove removes and returns one object, and false if there was none.
-func (d *downstreams) remove(at key) (kept, bool) {
+func (d *downstreams) remove(at queue.Key) (kept, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]
@@ -164,7 +165,7 @@ func (d *downstreams) remove(at key) (kept, bool) {
 }
 
 // of returns the generated objects of a trigger.
-func (d *downstreams) of(trigger key) []kept {
+func (d *downstreams) of(trigger queue.Key) []kept {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var list []kept
@@ -175,7 +176,7 @@ func (d *downstreams) of(trigger key) []kept {
 }
 
 // has reports whether a trigger has generated objects.
-func (d *downstreams) has(trigger key) bool {
+func (d *downstreams) has(trigger queue.Key) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.byTrigger[trigger]) > 0

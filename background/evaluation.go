@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/background/internal/outcome"
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/background/internal/writelimit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
@@ -16,8 +17,8 @@ import (
 // evaluation is one evaluation of a trigger.
 type evaluation struct {
 	*Controller
-	at   key
-	work work
+	at   queue.Key
+	work queue.Work
 
 	// again: a part must be retried; pause is when, zero for increasing pauses.
 	again bool
@@ -42,17 +43,17 @@ func (e *evaluation) reconcile(ctx context.Context) {
 	if e.excluded(e.at) {
 		return
 	}
-	if e.work.cause&deleted != 0 {
+	if e.work.Cause&queue.Deleted != 0 {
 		reconcileDeletion(ctx, e, set)
 		return
 	}
 	there, err := e.read(ctx)
 	if err != nil {
-		e.failed(Work{Trigger: e.work.trigger, Err: err})
+		e.failed(Work{Trigger: e.work.Trigger, Err: err})
 		return
 	}
-	var results map[ruleID]*generated
-	var wanted map[key]bool
+	var results map[queue.RuleID]*generated
+	var wanted map[queue.Key]bool
 	stays := there && !leaving(e.object)
 	if stays {
 		e.identify()
@@ -75,13 +76,13 @@ func (e *evaluation) reconcile(ctx context.Context) {
 
 // read reads the trigger, unless the work contains it. It reports whether it exists.
 func (e *evaluation) read(ctx context.Context) (bool, error) {
-	e.object = e.work.object
+	e.object = e.work.Object
 	if e.object == nil {
-		kind, err := e.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: e.work.trigger.APIVersion, Kind: e.work.trigger.Kind})
+		kind, err := e.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: e.work.Trigger.APIVersion, Kind: e.work.Trigger.Kind})
 		if err != nil {
 			return false, fmt.Errorf("read the trigger: %w", err)
 		}
-		e.object, err = e.options.Cluster.Get(ctx, kind, e.at.namespace, e.at.name)
+		e.object, err = e.options.Cluster.Get(ctx, kind, e.at.Namespace, e.at.Name)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return false, nil
@@ -110,9 +111,9 @@ func (e *evaluation) failed(w Work) bool {
 	if busy, is := errors.AsType[*writelimit.BusyError](w.Err); is {
 		e.pause = max(e.pause, busy.Pause)
 	}
-	w.Final = w.Final || e.work.cause&deleted != 0 && e.work.tries >= maxDeletionTries
+	w.Final = w.Final || e.work.Cause&queue.Deleted != 0 && e.work.Tries >= maxDeletionTries
 	e.again = e.again || !w.Final
-	if e.work.tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
+	if e.work.Tries < quietTries && (errors.Is(w.Err, ErrConflict) || errors.Is(w.Err, ErrExists)) {
 		return false // a concurrent change, which the next attempt will read
 	}
 	e.options.Observer.Worked(w)
@@ -133,8 +134,8 @@ func (o *Options) report(ctx context.Context, object map[string]any, results ...
 const quietTries = 3
 
 // did reports completed work.
-func (e *evaluation) did(id ruleID, action Action, at key) {
-	e.options.Observer.Worked(Work{Trigger: e.self, Policy: id.policy, Rule: id.rule, Action: action, Object: at.String()})
+func (e *evaluation) did(id queue.RuleID, action Action, at queue.Key) {
+	e.options.Observer.Worked(Work{Trigger: e.self, Policy: id.Policy, Rule: id.Rule, Action: action, Object: at.String()})
 }
 
 // generated is the result of a generate rule, and whether it may create a missing object.
@@ -143,26 +144,26 @@ type generated struct {
 	entitled bool
 }
 
-func (g *generated) id() ruleID { return ruleID{g.Policy.ID(), g.Rule} }
+func (g *generated) id() queue.RuleID { return queue.RuleID{Policy: g.Policy.ID(), Rule: g.Rule} }
 
 // operations returns the operations under which rules may match the trigger: the actual one
 // first. The second counts only for existing objects.
 func (e *evaluation) operations() []string {
-	if e.work.cause&deleted != 0 {
+	if e.work.Cause&queue.Deleted != 0 {
 		return []string{opDelete}
 	}
-	if e.work.cause&changed != 0 && e.work.cause&came == 0 {
+	if e.work.Cause&queue.Changed != 0 && e.work.Cause&queue.Came == 0 {
 		return []string{opUpdate, opCreate}
 	}
 	return []string{opCreate, opUpdate}
 }
 
 // generate evaluates the generate rules for the trigger.
-func (e *evaluation) generate(ctx context.Context, set *set.Set) map[ruleID]*generated {
-	found := map[ruleID]*generated{}
+func (e *evaluation) generate(ctx context.Context, set *set.Set) map[queue.RuleID]*generated {
+	found := map[queue.RuleID]*generated{}
 	operations := e.operations()
 	for i, operation := range operations {
-		if i > 0 && e.work.cause&(listed|restore) == 0 && !e.there.has(e.at) {
+		if i > 0 && e.work.Cause&(queue.Listed|queue.Restore) == 0 && !e.there.has(e.at) {
 			break // no objects that could be retained
 		}
 		s := e.subject(ctx, operation)
@@ -184,15 +185,15 @@ func (e *evaluation) generate(ctx context.Context, set *set.Set) map[ruleID]*gen
 // entitled reports whether a missing object must be created. The rule matches the trigger under
 // an operation, which, if it is the first, is the actual one.
 func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
-	terms, cause := g.Terms, e.work.cause
-	if first && cause&(came|changed|deleted) != 0 {
+	terms, cause := g.Terms, e.work.Cause
+	if first && cause&(queue.Came|queue.Changed|queue.Deleted) != 0 {
 		return true
 	}
-	if cause&restore != 0 && terms.Synchronize && e.work.rules[g.id()] {
+	if cause&queue.Restore != 0 && terms.Synchronize && e.work.Rules[g.id()] {
 		return true
 	}
 	switch {
-	case cause&listed == 0:
+	case cause&queue.Listed == 0:
 		return false
 	case terms.Existing && (terms.Synchronize || e.arrived(g)):
 		return true
@@ -208,7 +209,7 @@ func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
 // for the first time. A rule that existed before this replica led was the previous leader's task,
 // unless the leader did not get to it.
 func (e *evaluation) arrived(g *generated) bool {
-	if !e.work.rules[g.id()] {
+	if !e.work.Rules[g.id()] {
 		return false
 	}
 	e.mu.Lock()
@@ -244,11 +245,11 @@ func (e *evaluation) finder() policy.Finder {
 
 // bringAbout creates and updates the objects that the rules require. It returns their keys,
 // whether the write succeeded or not.
-func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generated) map[key]bool {
-	wanted := map[key]bool{}
+func (e *evaluation) bringAbout(ctx context.Context, results map[queue.RuleID]*generated) map[queue.Key]bool {
+	wanted := map[queue.Key]bool{}
 	var reported []policy.RuleResult
 	for id, r := range results {
-		about := Work{Policy: id.policy, Rule: id.rule}
+		about := Work{Policy: id.Policy, Rule: id.Rule}
 		switch {
 		case r.Terms.SkipGenerated && e.depth > 0:
 		case r.Skip != "":
@@ -283,7 +284,7 @@ func (e *evaluation) bringAbout(ctx context.Context, results map[ruleID]*generat
 
 // write creates and updates all objects that the rule requires, and adds their keys. It returns the
 // rule's result for reports, and false if there is none yet.
-func (d downstream) write(ctx context.Context, wanted map[key]bool) (policy.RuleResult, bool) {
+func (d downstream) write(ctx context.Context, wanted map[queue.Key]bool) (policy.RuleResult, bool) {
 	var made outcome.Generated
 	r := d.rule
 	for _, object := range r.Objects {

@@ -44,15 +44,6 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-func keyOf(t record.Trigger) key {
-	return key{group: groupOf(t.APIVersion), kind: t.Kind, namespace: t.Namespace, name: t.Name}
-}
-
-// String returns the key in the form "kind namespace/name".
-func (k key) String() string {
-	return k.kind + " " + strings.TrimPrefix(k.namespace+"/"+k.name, "/")
-}
-
 // labelsOf returns the labels of an object.
 func labelsOf(object map[string]any) map[string]string {
 	written, _ := metadataOf(object)["labels"].(map[string]any)

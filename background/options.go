@@ -18,8 +18,6 @@ const (
 	// firstPause and longestPause bound the pause before a retry, which doubles.
 	firstPause   = time.Second
 	longestPause = 5 * time.Minute
-	// maxHeld bounds the queued triggers' content, in bytes; the content of others is read again.
-	maxHeld = 16 << 20
 	// maxTargets bounds the targets of one alteration for one trigger.
 	maxTargets = 5000
 	// maxDepth bounds chains of generated objects: a rule that generates its own triggers would

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -14,7 +15,7 @@ import (
 // inherit handles a generated object of a deleted trigger: it is deleted, unless another trigger
 // requires the identical object.
 func (e *evaluation) inherit(ctx context.Context, set *set.Set, k kept) {
-	id := ruleID{k.origin.Policy, k.origin.Rule}
+	id := queue.RuleID{Policy: k.origin.Policy, Rule: k.origin.Rule}
 	if !k.origin.Synchronize {
 		return // without synchronize it is unmanaged after its creation
 	}
@@ -25,7 +26,7 @@ func (e *evaluation) inherit(ctx context.Context, set *set.Set, k kept) {
 	if !known {
 		if stays, err := e.outlives(ctx, set, k); err != nil || stays {
 			if err != nil {
-				e.failed(Work{Trigger: k.origin.Trigger, Policy: id.policy, Rule: id.rule, Object: k.at.String(), Err: err})
+				e.failed(Work{Trigger: k.origin.Trigger, Policy: id.Policy, Rule: id.Rule, Object: k.at.String(), Err: err})
 			}
 			return
 		}
@@ -56,13 +57,13 @@ func (e *evaluation) outlives(ctx context.Context, set *set.Set, k kept) (bool, 
 }
 
 // termsOf returns the terms of a rule, and false if the rule does not exist.
-func termsOf(set *set.Set, id ruleID) (policy.Terms, bool) {
+func termsOf(set *set.Set, id queue.RuleID) (policy.Terms, bool) {
 	for _, p := range set.Policies() {
-		if p.ID() != id.policy {
+		if p.ID() != id.Policy {
 			continue
 		}
 		for _, g := range p.Generations {
-			if g.Name() == id.rule {
+			if g.Name() == id.Rule {
 				return g.Terms(), true
 			}
 		}
@@ -71,12 +72,12 @@ func termsOf(set *set.Set, id ruleID) (policy.Terms, bool) {
 }
 
 // sees reports whether a rule matches triggers in the version in which this one was read.
-func (e *evaluation) sees(set *set.Set, id ruleID) bool {
+func (e *evaluation) sees(set *set.Set, id queue.RuleID) bool {
 	for _, p := range set.Policies() {
 		for _, g := range p.Generations {
-			if p.ID() == id.policy && g.Name() == id.rule {
+			if p.ID() == id.Policy && g.Name() == id.Rule {
 				return slices.ContainsFunc(g.Targets(), func(t policy.Target) bool {
-					return wildcard.Match(t.Version, versionOf(e.self.APIVersion)) && wildcard.Match(t.Group, e.at.group)
+					return wildcard.Match(t.Version, versionOf(e.self.APIVersion)) && wildcard.Match(t.Group, e.at.Group)
 				})
 			}
 		}
@@ -85,8 +86,8 @@ func (e *evaluation) sees(set *set.Set, id ruleID) bool {
 }
 
 // retire handles a generated object of the trigger that the current rules did not require.
-func (e *evaluation) retire(ctx context.Context, set *set.Set, results map[ruleID]*generated, k kept) {
-	id := ruleID{k.origin.Policy, k.origin.Rule}
+func (e *evaluation) retire(ctx context.Context, set *set.Set, results map[queue.RuleID]*generated, k kept) {
+	id := queue.RuleID{Policy: k.origin.Policy, Rule: k.origin.Rule}
 	terms, known := termsOf(set, id)
 	switch {
 	case !k.origin.Synchronize:
@@ -98,7 +99,7 @@ func (e *evaluation) retire(ctx context.Context, set *set.Set, results map[ruleI
 	case !known:
 		stays, err := e.outlives(ctx, set, k)
 		if err != nil {
-			e.failed(Work{Policy: id.policy, Rule: id.rule, Object: k.at.String(), Err: err})
+			e.failed(Work{Policy: id.Policy, Rule: id.Rule, Object: k.at.String(), Err: err})
 		}
 		if err == nil && !stays {
 			e.drop(ctx, k)
@@ -118,14 +119,14 @@ func (e *evaluation) retire(ctx context.Context, set *set.Set, results map[ruleI
 // drop deletes a generated object, unless it has a different origin now.
 func (e *evaluation) drop(ctx context.Context, k kept) {
 	err := e.dropNow(ctx, k)
-	id := ruleID{k.origin.Policy, k.origin.Rule}
+	id := queue.RuleID{Policy: k.origin.Policy, Rule: k.origin.Rule}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		e.there.remove(k.at)
 	case errors.Is(err, errNotOurs):
 		e.there.remove(k.at) // a user has changed its origin, and owns it
 	case err != nil:
-		e.failed(Work{Trigger: k.origin.Trigger, Policy: id.policy, Rule: id.rule, Object: k.at.String(), Err: fmt.Errorf("delete: %w", err)})
+		e.failed(Work{Trigger: k.origin.Trigger, Policy: id.Policy, Rule: id.Rule, Object: k.at.String(), Err: fmt.Errorf("delete: %w", err)})
 	default:
 		e.did(id, Deleted, k.at)
 	}
@@ -135,7 +136,7 @@ func (e *evaluation) drop(ctx context.Context, k kept) {
 var errNotOurs = errors.New("it is there for another reason")
 
 func (e *evaluation) dropNow(ctx context.Context, k kept) error {
-	object, err := e.options.Cluster.Get(ctx, k.kind, k.at.namespace, k.at.name)
+	object, err := e.options.Cluster.Get(ctx, k.kind, k.at.Namespace, k.at.Name)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -61,7 +62,7 @@ func (w *watching) settle(synced bool) {
 // purpose is what rules need of a watch.
 type purpose struct {
 	// fresh are the rules that were added or changed.
-	fresh map[ruleID]bool
+	fresh map[queue.RuleID]bool
 	// deletions: some rule has them as triggers.
 	deletions bool
 }
@@ -98,7 +99,7 @@ func (c *Controller) review(ctx context.Context) error {
 		return fmt.Errorf("rules about other objects want %d watches, and at most %d are kept: let them match fewer kinds and namespaces", len(wanted), maxWatches)
 	}
 	c.keep(ctx, wanted, false, len(errs) == 0)
-	for _, k := range c.there.all(func(k *kept) bool { return gone[ruleID{k.origin.Policy, k.origin.Rule}] }) {
+	for _, k := range c.there.all(func(k *kept) bool { return gone[queue.RuleID{Policy: k.origin.Policy, Rule: k.origin.Rule}] }) {
 		c.enqueue(k.origin.Trigger)
 	}
 	err := errors.Join(errs...)
@@ -114,12 +115,12 @@ func (c *Controller) reviewing(is bool) {
 }
 
 // rulesOf returns the triggers of each rule, and the kinds of generated objects.
-func rulesOf(set *set.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
-	rules := map[ruleID][]policy.Target{}
+func rulesOf(set *set.Set) (map[queue.RuleID][]policy.Target, []policy.ObjectKind) {
+	rules := map[queue.RuleID][]policy.Target{}
 	var kinds []policy.ObjectKind
 	for _, p := range set.Policies() {
 		for _, g := range p.Generations {
-			rules[ruleID{p.ID(), g.Name()}] = g.Targets()
+			rules[queue.RuleID{Policy: p.ID(), Rule: g.Name()}] = g.Targets()
 			for _, kind := range g.Terms().Kinds {
 				if !slices.Contains(kinds, kind) {
 					kinds = append(kinds, kind)
@@ -127,7 +128,7 @@ func rulesOf(set *set.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
 			}
 		}
 		for _, a := range p.Alterations {
-			rules[ruleID{p.ID(), a.Name()}] = a.Targets()
+			rules[queue.RuleID{Policy: p.ID(), Rule: a.Name()}] = a.Targets()
 		}
 	}
 	return rules, kinds
@@ -135,25 +136,25 @@ func rulesOf(set *set.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
 
 // adopt sets the policies of the current work. It returns the rules that were added or changed,
 // and those that were removed or are unknown.
-func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[ruleID]bool) {
+func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[queue.RuleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[queue.RuleID]bool) {
 	c.mu.Lock()
 	first := c.set == nil
 	c.set = set
-	fresh, gone = map[ruleID]bool{}, map[ruleID]bool{}
-	now, older := map[ruleID]rule{}, map[string]bool{}
+	fresh, gone = map[queue.RuleID]bool{}, map[queue.RuleID]bool{}
+	now, older := map[queue.RuleID]rule{}, map[string]bool{}
 	for id := range c.rules {
-		older[id.policy] = true
+		older[id.Policy] = true
 	}
 	for _, p := range set.Policies() {
 		for id := range rules {
-			if id.policy != p.ID() {
+			if id.Policy != p.ID() {
 				continue
 			}
 			had, known := c.rules[id]
 			one := rule{form: p.Form(), since: had.since}
 			switch {
 			case first || known:
-			case older[id.policy]: // a rule was added to it
+			case older[id.Policy]: // a rule was added to it
 				one.since = c.options.Now()
 			default:
 				one.since = addedAt(p, c.options.Now())
@@ -171,7 +172,7 @@ func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][
 	}
 	c.mu.Unlock()
 	for _, k := range c.there.all(func(*kept) bool { return true }) {
-		id := ruleID{k.origin.Policy, k.origin.Rule}
+		id := queue.RuleID{Policy: k.origin.Policy, Rule: k.origin.Rule}
 		if _, known := now[id]; !known {
 			gone[id] = true
 		}
@@ -215,11 +216,11 @@ func isOf(k policy.ObjectKind, kind Kind) bool {
 }
 
 // want adds the watches that a rule needs.
-func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id ruleID, targets []policy.Target, fresh bool) error {
+func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id queue.RuleID, targets []policy.Target, fresh bool) error {
 	for _, target := range targets {
 		kinds, err := c.options.Cluster.Served(ctx, target)
 		if err != nil {
-			return fmt.Errorf("find the triggers of %s/%s: %w", id.policy, id.rule, err)
+			return fmt.Errorf("find the triggers of %s/%s: %w", id.Policy, id.Rule, err)
 		}
 		for _, kind := range kinds {
 			namespaces := target.Namespaces
@@ -230,7 +231,7 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id ru
 				w := watched{kind: kind, namespace: namespace}
 				p := wanted[w]
 				if p.fresh == nil {
-					p.fresh = map[ruleID]bool{}
+					p.fresh = map[queue.RuleID]bool{}
 				}
 				if fresh {
 					p.fresh[id] = true
@@ -307,7 +308,7 @@ func (c *Controller) end(w watched, at *watching) {
 	defer c.mu.Unlock()
 	delete(c.watches, w)
 	if !w.downstream {
-		maps.DeleteFunc(c.hashes, func(k key, _ sum) bool { return k.kind == w.kind.Kind && k.group == w.kind.Group })
+		maps.DeleteFunc(c.hashes, func(k queue.Key, _ sum) bool { return k.Kind == w.kind.Kind && k.Group == w.kind.Group })
 	}
 }
 

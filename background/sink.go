@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -13,30 +14,30 @@ type triggerSink struct {
 	watched
 	at *watching
 	// rules were added or changed before the first list.
-	rules map[ruleID]bool
+	rules map[queue.RuleID]bool
 	// deletions: some rule has them as triggers.
 	deletions bool
 	// seen are the triggers of a list that have generated objects.
-	seen map[key]bool
+	seen map[queue.Key]bool
 }
 
 // Listing implements Sink.
-func (s *triggerSink) Listing() { s.seen = map[key]bool{} }
+func (s *triggerSink) Listing() { s.seen = map[queue.Key]bool{} }
 
 // Listed implements Sink.
 func (s *triggerSink) Listed(object map[string]any) {
-	if at := keyOf(identity(object)); s.there.has(at) {
+	if at := queue.KeyOf(identity(object)); s.there.has(at) {
 		s.seen[at] = true
 	}
-	s.enqueueTrigger(object, listed, s.rules)
+	s.enqueueTrigger(object, queue.Listed, s.rules)
 }
 
 // Synced implements Sink. It queues the missing triggers of generated objects.
 func (s *triggerSink) Synced() {
 	for _, k := range s.there.all(func(k *kept) bool {
-		trigger := keyOf(k.origin.Trigger)
-		return trigger.kind == s.kind.Kind && trigger.group == s.kind.Group && !s.seen[trigger] &&
-			(s.namespace == "" || trigger.namespace == s.namespace)
+		trigger := queue.KeyOf(k.origin.Trigger)
+		return trigger.Kind == s.kind.Kind && trigger.Group == s.kind.Group && !s.seen[trigger] &&
+			(s.namespace == "" || trigger.Namespace == s.namespace)
 	}) {
 		s.enqueue(k.origin.Trigger)
 	}
@@ -46,9 +47,9 @@ func (s *triggerSink) Synced() {
 
 // Changed implements Sink.
 func (s *triggerSink) Changed(object map[string]any, is bool) {
-	why := changed
+	why := queue.Changed
 	if is {
-		why = came
+		why = queue.Came
 	}
 	s.enqueueTrigger(object, why, nil)
 }
@@ -56,7 +57,7 @@ func (s *triggerSink) Changed(object map[string]any, is bool) {
 // Deleted implements Sink.
 func (s *triggerSink) Deleted(object map[string]any) {
 	t := identity(object)
-	at := keyOf(t)
+	at := queue.KeyOf(t)
 	s.mu.Lock()
 	delete(s.hashes, at)
 	s.mu.Unlock()
@@ -75,9 +76,9 @@ func (s *triggerSink) Failed(err error) {
 }
 
 // enqueueTrigger queues a trigger, unless no rule matches it or nothing relevant to rules has changed.
-func (c *Controller) enqueueTrigger(object map[string]any, why cause, rules map[ruleID]bool) {
+func (c *Controller) enqueueTrigger(object map[string]any, why queue.Cause, rules map[queue.RuleID]bool) {
 	t := identity(object)
-	at := keyOf(t)
+	at := queue.KeyOf(t)
 	if leaving(object) || c.excluded(at) {
 		return
 	}
@@ -92,17 +93,17 @@ func (c *Controller) enqueueTrigger(object map[string]any, why cause, rules map[
 	same := c.hashes[at] == is
 	c.hashes[at] = is
 	c.mu.Unlock()
-	if same && why == changed {
+	if same && why == queue.Changed {
 		return // only its status
 	}
-	c.queue.add(at, work{trigger: t, object: object, cause: why, rules: rules})
+	c.queue.Add(at, queue.Work{Trigger: t, Object: object, Cause: why, Rules: rules})
 }
 
 // excluded reports whether a trigger is in an excluded namespace, or is one.
-func (c *Controller) excluded(at key) bool {
-	namespace := at.namespace
-	if at.kind == "Namespace" && at.group == "" {
-		namespace = at.name
+func (c *Controller) excluded(at queue.Key) bool {
+	namespace := at.Namespace
+	if at.Kind == "Namespace" && at.Group == "" {
+		namespace = at.Name
 	}
 	return slices.Contains(c.options.Excluded, namespace)
 }
@@ -152,11 +153,11 @@ type downstreamSink struct {
 	*Controller
 	kind Kind
 	at   *watching
-	seen map[key]bool // of a list
+	seen map[queue.Key]bool // of a list
 }
 
 // Listing implements Sink.
-func (s *downstreamSink) Listing() { s.seen = map[key]bool{} }
+func (s *downstreamSink) Listing() { s.seen = map[queue.Key]bool{} }
 
 // Listed implements Sink.
 func (s *downstreamSink) Listed(object map[string]any) { s.Changed(object, false) }
@@ -172,7 +173,7 @@ func (s *downstreamSink) Synced() {
 
 // Changed implements Sink.
 func (s *downstreamSink) Changed(object map[string]any, _ bool) {
-	at := keyOf(identity(object))
+	at := queue.KeyOf(identity(object))
 	if s.seen != nil {
 		s.seen[at] = true
 	}
@@ -191,9 +192,9 @@ func (s *downstreamSink) Changed(object map[string]any, _ bool) {
 }
 
 // Deleted implements Sink.
-func (s *downstreamSink) Deleted(object map[string]any) { s.lost(keyOf(identity(object))) }
+func (s *downstreamSink) Deleted(object map[string]any) { s.lost(queue.KeyOf(identity(object))) }
 
-func (s *downstreamSink) lost(at key) {
+func (s *downstreamSink) lost(at queue.Key) {
 	if k, was := s.there.remove(at); was && k.origin.Synchronize {
 		s.putBack(k.origin.Trigger, k.origin)
 		for _, other := range k.others {

@@ -1,4 +1,4 @@
-package background
+package queue
 
 import (
 	"strconv"
@@ -34,19 +34,19 @@ func TestPendingTriggersAreBounded(t *testing.T) {
 		{"many values", many(10_000), 100, 15, 25, false},
 		{"the same again and again", large(1 << 20), 100, 1, 1, true},
 	} {
-		q := newQueue()
+		q := New()
 		for i := range c.count {
 			name := strconv.Itoa(i)
 			if c.again {
 				name = "one"
 			}
-			q.add(key{kind: "ConfigMap", namespace: "team", name: name}, work{trigger: record.Trigger{Name: name}, object: c.object, cause: came})
+			q.Add(Key{Kind: "ConfigMap", Namespace: "team", Name: name}, Work{Trigger: record.Trigger{Name: name}, Object: c.object, Cause: Came})
 		}
 		held, waits := 0, len(q.waiting)
 		for range waits {
-			if _, w, ok := q.next(t.Context()); !ok || w.cause != came {
+			if _, w, ok := q.Next(t.Context()); !ok || w.Cause != Came {
 				t.Fatalf("%s: %+v", c.reason, w)
-			} else if w.object != nil {
+			} else if w.Object != nil {
 				held++
 			}
 		}
@@ -58,27 +58,27 @@ func TestPendingTriggersAreBounded(t *testing.T) {
 
 // TestHasDeletions: a deleted trigger is known in each state of its work, and other work is none.
 func TestHasDeletions(t *testing.T) {
-	at := func(uid string) key { return key{kind: "Pod", name: "a", deleted: uid} }
+	at := func(uid string) Key { return Key{Kind: "Pod", Name: "a", Deleted: uid} }
 	for _, uid := range []string{"", "1"} {
 		want := uid != ""
-		w := work{trigger: record.Trigger{APIVersion: "v1"}, object: map[string]any{}, cause: came}
+		w := Work{Trigger: record.Trigger{APIVersion: "v1"}, Object: map[string]any{}, Cause: Came}
 		if want {
-			w.cause = deleted
+			w.Cause = Deleted
 		}
-		q := newQueue()
+		q := New()
 		for _, step := range []struct {
 			reason string
 			do     func()
 			want   bool
 		}{
 			{"nothing", func() {}, false},
-			{"queued", func() { q.add(at(uid), w) }, want},
-			{"in work", func() { q.next(t.Context()) }, want},
-			{"waiting for a retry", func() { q.addLater(at(uid), w, time.Hour); q.done(at(uid)) }, want},
+			{"queued", func() { q.Add(at(uid), w) }, want},
+			{"in Work", func() { q.Next(t.Context()) }, want},
+			{"waiting for a retry", func() { q.AddLater(at(uid), w, time.Hour); q.Done(at(uid)) }, want},
 		} {
 			step.do()
-			if q.hasDeletions() != step.want {
-				t.Errorf("UID %q, %s: %t, want %t", uid, step.reason, q.hasDeletions(), step.want)
+			if q.HasDeletions() != step.want {
+				t.Errorf("UID %q, %s: %t, want %t", uid, step.reason, q.HasDeletions(), step.want)
 			}
 		}
 	}
