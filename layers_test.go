@@ -27,7 +27,7 @@ var layers = map[string]int{
 	"policy/lang/wildcard": 1, "policy/lang/reference": 4, "policy": 5, "policy/decide": 6, "policy/extract": 6, "policy/hint": 0, "policy/set": 6, "policy/lang/jmespath/internal/function": 6, "policy/lang/jmespath": 7, "policy/lang/variable": 8, "policy/lang/condition": 9,
 	"policy/internal/document": 4, "policy/lang/pattern/comparison": 8, "policy/lang/pattern": 9,
 	"policy/lang/patch/internal/jsonvalue": 8, "policy/lang/patch/internal/mergekey": 8, "policy/lang/patch/internal/operation": 9, "policy/lang/patch/internal/yamltemplate": 9, "policy/lang/patch": 10,
-	"policy/podsecurity": 4, "policy/globalcontext": 8,
+	"policy/podsecurity": 4, "policy/subresource": 6, "policy/globalcontext": 8,
 	"policy/lang/cel/library": 4, "policy/lang/cel/patchtype": 5, "policy/lang/cel/authorizer": 5, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/cost": 5, "policy/lang/cel/internal/fieldcheck": 0, "policy/lang/cel/internal/optional": 5, "policy/lang/cel/internal/alias": 1, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
 	"policy/dialect/kyvernocel/imagevalidating/attestor": 9, "policy/dialect/kyvernocel/imagevalidating/internal/pointer": 9, "policy/dialect/kyvernocel/imagevalidating": 10, "policy/dialect/kyvernocel/validating": 10, "policy/dialect/kyvernocel/mutating": 10,
 	"policy/dialect/kyverno/match": 6, "policy/dialect/kyverno/action": 7, "policy/dialect/kyverno/autogen": 10, "policy/dialect/kyverno/rulecontext": 9, "policy/dialect/kyverno/verifyimages/imageverification": 0, "policy/dialect/kyverno/verifyimages": 10, "policy/dialect/kyverno/rule": 10,

@@ -30,10 +30,10 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 		return
 	}
 	s := e.subject(ctx, e.operations()[0])
-	if e.work.Cause&(queue.Came|queue.Changed|queue.Deleted) == 0 && !e.isNew() {
+	if e.work.Cause&(queue.Came|queue.Changed|queue.Deleted) == 0 && e.at.Subresource == "" && !e.isNew() {
 		s.Operation = opUpdate
 	}
-	results := set.Alterations(ctx, &s, e.finder())
+	results := set.Alterations(ctx, &s, e.finder(&s))
 	for i := range results {
 		r := &results[i]
 		alteration := alteration{evaluation: e, rule: r, made: &outcome.Altered{}}

@@ -13,6 +13,8 @@
 //   - Targets of an Alteration are changed when its trigger is created or changed.
 //   - A rule with DELETE applies to a trigger that was deleted, in the last state that its watch returned;
 //     the next leader continues from the saved position of the watch.
+//   - A rule with a subresource applies to requests for it that the states of the object show (package
+//     policy/subresource).
 //
 // Triggers that existed before their rule count only where the rule requests it. Errors are
 // reported, and retried with increasing pauses. RBAC limits the objects that may be created and

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/subresource"
 )
 
 // evaluation is one evaluation of a trigger.
@@ -43,8 +44,12 @@ func (e *evaluation) reconcile(ctx context.Context) {
 	if e.excluded(e.at) {
 		return
 	}
-	if e.work.Cause&queue.Deleted != 0 {
+	switch {
+	case e.work.Cause&queue.Deleted != 0:
 		reconcileDeletion(ctx, e, set)
+		return
+	case e.at.Subresource != "":
+		reconcileRequest(ctx, e, set)
 		return
 	}
 	there, err := e.read(ctx)
@@ -149,8 +154,11 @@ func (g *generated) id() queue.RuleID { return queue.RuleID{Policy: g.Policy.ID(
 // operations returns the operations under which rules may match the trigger: the actual one
 // first. The second counts only for existing objects.
 func (e *evaluation) operations() []string {
-	if e.work.Cause&queue.Deleted != 0 {
+	switch {
+	case e.work.Cause&queue.Deleted != 0:
 		return []string{opDelete}
+	case e.at.Subresource != "":
+		return []string{subresource.Operation(e.at.Subresource)}
 	}
 	if e.work.Cause&queue.Changed != 0 && e.work.Cause&queue.Came == 0 {
 		return []string{opUpdate, opCreate}
@@ -167,7 +175,7 @@ func (e *evaluation) generate(ctx context.Context, set *set.Set) map[queue.RuleI
 			break // no objects that could be retained
 		}
 		s := e.subject(ctx, operation)
-		for _, r := range set.Generate(ctx, &s, e.finder()) {
+		for _, r := range set.Generate(ctx, &s, e.finder(&s)) {
 			one := &generated{GenerateResult: r}
 			one.entitled = e.entitled(one, operation, i == 0)
 			had := found[one.id()]
@@ -195,6 +203,8 @@ func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
 	switch {
 	case cause&queue.Listed == 0:
 		return false
+	case e.at.Subresource != "":
+		return e.happened(g.Policy, g.Rule)
 	case terms.Existing && (terms.Synchronize || e.arrived(g)):
 		return true
 	case terms.Synchronize && !g.Policy.Created.IsZero() && !madeAt(e.object).Before(g.Policy.Created.Truncate(time.Second)):
@@ -218,14 +228,21 @@ func (e *evaluation) arrived(g *generated) bool {
 	return created.IsZero() || !e.rules[g.id()].since.IsZero() || !created.Before(e.progress.Until)
 }
 
-// happened reports whether the trigger was created or changed since the rule's due time.
+// happened reports whether the trigger was created or changed, or its subresource requested, since the
+// rule's due time.
 func (e *evaluation) happened(p *policy.Policy, name string) bool {
+	if e.at.Subresource != "" {
+		return requested(e, e.due(p, name))
+	}
 	return !changedAt(e.object).Before(e.due(p, name))
 }
 
 // subject is the trigger in the form that rules evaluate.
 func (e *evaluation) subject(ctx context.Context, operation string) policy.Subject {
 	s := subjectOf(e.object, operation)
+	if e.at.Subresource != "" {
+		s = subresource.Subject(&s, e.at.Subresource)
+	}
 	s.User, s.Time = e.user, e.options.Now()
 	if s.Namespace != "" && s.Kind != "Namespace" {
 		if labels, err := e.options.Namespaces.Labels(ctx, s.Namespace); err == nil {
@@ -235,12 +252,16 @@ func (e *evaluation) subject(ctx context.Context, operation string) policy.Subje
 	return s
 }
 
-// finder finds the trigger's images.
-func (e *evaluation) finder() policy.Finder {
-	if e.options.Images == nil {
+// finder finds the images of a trigger.
+func (e *evaluation) finder(of *policy.Subject) policy.Finder {
+	content := of.Object
+	switch {
+	case e.options.Images == nil:
 		return nil
+	case content.IsZero():
+		content = of.OldObject
 	}
-	return e.options.Images.Finder(e.object)
+	return e.options.Images.Finder(content.Map())
 }
 
 // bringAbout creates and updates the objects that the rules require. It returns their keys,

@@ -31,7 +31,9 @@ type server struct {
 	deletions []event
 	expired   int
 	uids      int
-	watchers  map[*watcher]bool
+	// subresource is that of the current write; empty for the object itself.
+	subresource string
+	watchers    map[*watcher]bool
 	// forbidden refuses writes of a resource.
 	forbidden map[string]bool
 	// conflicts is how many patches are refused, as if the object had changed.
@@ -63,6 +65,7 @@ func newServer(engine *jmespath.Engine) *server {
 			{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true},
 			{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true},
 			{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true},
+			{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespaced: true},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding", Resource: "rolebindings", Namespaced: true},
 			{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy", Resource: "networkpolicies", Namespaced: true},
 			{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject", Resource: "scaledobjects", Namespaced: true},
@@ -278,7 +281,7 @@ func (s *server) put(object map[string]any, by string) map[string]any {
 	}
 	s.version++
 	m["resourceVersion"] = strconv.Itoa(s.version)
-	m["managedFields"] = []any{map[string]any{"manager": by, "time": time.Now().UTC().Format(time.RFC3339)}}
+	m["managedFields"] = s.managed(before, object, by)
 	s.objects[key] = object
 	if before == nil {
 		s.tell("added", nil, object)
@@ -289,6 +292,37 @@ func (s *server) put(object map[string]any, by string) map[string]any {
 		s.writes = append(s.writes, key)
 	}
 	return copied(object)
+}
+
+// managed returns the managedFields after a write; a binding leaves no entry.
+func (s *server) managed(before, object map[string]any, by string) []any {
+	had, _ := metadata(before)["managedFields"].([]any)
+	if s.subresource == "binding" {
+		return had
+	}
+	list := slices.DeleteFunc(slices.Clone(had), func(e any) bool {
+		of, _ := e.(map[string]any)["subresource"].(string)
+		return of == s.subresource
+	})
+	entry := map[string]any{"manager": by, "time": time.Now().UTC().Format(time.RFC3339)}
+	if s.subresource != "" {
+		entry["subresource"] = s.subresource
+	}
+	if s.subresource == "scale" { // as by an API server
+		delete(entry, "time")
+	}
+	replicas := func(object map[string]any) any {
+		spec, _ := object["spec"].(map[string]any)
+		return spec["replicas"]
+	}
+	if replicas(before) != replicas(object) { // this write owns them
+		for i, e := range list {
+			list[i] = maps.Clone(e.(map[string]any))
+			delete(list[i].(map[string]any), "fieldsV1")
+		}
+		entry["fieldsV1"] = map[string]any{"f:spec": map[string]any{"f:replicas": map[string]any{}}}
+	}
+	return append(list, entry)
 }
 
 // defaulted writes what a rule leaves out.
@@ -441,6 +475,17 @@ func (s *server) userEdits(key string, change func(map[string]any)) {
 	object := copied(s.objects[key])
 	change(object)
 	s.put(object, "user")
+}
+
+// userRequests changes an object by a request for its subresource.
+func (s *server) userRequests(key, subresource string, change func(map[string]any)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.subresource = subresource
+	object := copied(s.objects[key])
+	change(object)
+	s.put(object, "user")
+	s.subresource = ""
 }
 
 func (s *server) object(key string) map[string]any {

@@ -106,11 +106,11 @@ func essence(object map[string]any) map[string]any {
 	return stripped
 }
 
-// sum is the hash of an object's content.
+// sum is the hash of the content of an object, or of a part of it.
 type sum [sha256.Size]byte
 
-func sumOf(object map[string]any) sum {
-	text, err := json.Marshal(object)
+func sumOf(value any) sum {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return sum{} // decoded JSON can be encoded
 	}

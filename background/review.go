@@ -236,7 +236,7 @@ func (c *Controller) want(ctx context.Context, wanted map[watched]purpose, id qu
 				if fresh {
 					p.fresh[id] = true
 				}
-				p.deletions = p.deletions || target.IsAt(opDelete)
+				p.deletions = p.deletions || target.Subresource == "" && target.IsAt(opDelete)
 				wanted[w] = p
 			}
 		}
@@ -268,7 +268,7 @@ func (c *Controller) keep(ctx context.Context, wanted map[watched]purpose, downs
 	}
 	for w, at := range c.watches {
 		if _, is := wanted[w]; !is && all && w.downstream == downstream {
-			c.end(w, at)
+			c.end(w, at, false)
 		}
 	}
 	c.start(ctx, wanted)
@@ -282,7 +282,7 @@ func (c *Controller) start(ctx context.Context, wanted map[watched]purpose) {
 			if len(p.fresh) == 0 && p.deletions == at.deletions {
 				continue
 			}
-			c.end(w, at)
+			c.end(w, at, true)
 		}
 		within, stop := context.WithCancel(ctx)
 		at := &watching{stop: stop, done: make(chan struct{}), settled: make(chan struct{}), ended: within.Done(), deletions: p.deletions}
@@ -301,7 +301,8 @@ func (c *Controller) start(ctx context.Context, wanted map[watched]purpose) {
 	}
 }
 
-func (c *Controller) end(w watched, at *watching) {
+// end ends a watch. If it is started again, the parts of its objects remain known.
+func (c *Controller) end(w watched, at *watching, again bool) {
 	at.stop()
 	<-at.done
 	c.mu.Lock()
@@ -309,12 +310,15 @@ func (c *Controller) end(w watched, at *watching) {
 	delete(c.watches, w)
 	if !w.downstream {
 		maps.DeleteFunc(c.hashes, func(k queue.Key, _ sum) bool { return k.Kind == w.kind.Kind && k.Group == w.kind.Group })
+		if !again {
+			c.parts.removeAll(w.kind)
+		}
 	}
 }
 
 func (c *Controller) stopAll() {
 	for w, at := range c.watches {
-		c.end(w, at)
+		c.end(w, at, false)
 	}
 }
 

@@ -30,6 +30,7 @@ func (s *triggerSink) Listed(object map[string]any) {
 		s.seen[at] = true
 	}
 	s.enqueueTrigger(object, queue.Listed, s.rules)
+	s.enqueueRequests(object, queue.Listed)
 }
 
 // Synced implements Sink. It queues the missing triggers of generated objects.
@@ -52,6 +53,7 @@ func (s *triggerSink) Changed(object map[string]any, is bool) {
 		why = queue.Came
 	}
 	s.enqueueTrigger(object, why, nil)
+	s.enqueueRequests(object, why)
 }
 
 // Deleted implements Sink.
@@ -61,6 +63,7 @@ func (s *triggerSink) Deleted(object map[string]any) {
 	s.mu.Lock()
 	delete(s.hashes, at)
 	s.mu.Unlock()
+	s.parts.remove(t)
 	if s.there.has(at) {
 		s.enqueue(t)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/subresource"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/report/decisionlog/sink"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -70,7 +71,7 @@ func AboutOthers(active func() *set.Set) func(of *policy.Subject) []result.Rule 
 		for _, p := range set.Policies() {
 			name := result.Policy{Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 			for _, g := range p.Generations {
-				if g.Selects(&created) || g.Selects(&updated) {
+				if g.Selects(&created) || g.Selects(&updated) || subresource.Any(of, g.Selects) {
 					list = append(list, result.Rule{Policy: name, Rule: g.Name()})
 				}
 			}

@@ -25,6 +25,8 @@ type Key struct {
 	Group, Kind, Namespace, Name string
 	// Deleted is the UID of a deleted trigger, apart from a later object of its name; else empty.
 	Deleted string
+	// Subresource is the one of a request; empty for the object itself.
+	Subresource string
 }
 
 // KeyOf returns the key of an object.

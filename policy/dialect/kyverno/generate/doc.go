@@ -6,8 +6,9 @@
 // server authorizes the writes.
 //
 // Refused with their path are `clone` and `cloneList`, kinds that are known only with a trigger
-// (variables and wildcards in `apiVersion` and `kind`, rules for every kind), subresources, the
-// operation CONNECT, and DELETE in a rule that reads the requester: the results are derived from
-// what a watch returns, which are triggers and their last state. A namespaced Policy creates and
-// changes objects of its own namespace alone.
+// (variables and wildcards in `apiVersion` and `kind`, rules for every kind), subresources that do not
+// show in their objects (package policy/subresource), the operation CONNECT, and DELETE or a
+// subresource in a rule that reads the requester: the results are derived from what a watch returns,
+// which are triggers and their last state. A namespaced Policy creates and changes objects of its own
+// namespace alone.
 package generate

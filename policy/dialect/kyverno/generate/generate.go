@@ -65,6 +65,10 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 	if err != nil {
 		return nil, err
 	}
+	if g.subresource != "" && doc.Synchronize {
+		return nil, document.Unsupported(path+".synchronize", "the trigger "+g.subresource+
+			" of a rule with synchronize: true (a later state of the object does not show whether the request would still require the generated one)")
+	}
 	g.terms.Deletions = g.deletions
 	if err := g.compileObjects(o, doc, path); err != nil {
 		return nil, err

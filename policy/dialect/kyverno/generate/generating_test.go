@@ -262,7 +262,7 @@ func TestCompileRefuses(t *testing.T) {
 		"loops and an object":         {rule: matching + "generate: {apiVersion: v1, foreach: [{list: request.a, apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}]}", path: "spec.rules[0].generate"},
 		"an expression that is none":  {rule: matching + `generate: {apiVersion: v1, kind: ConfigMap, name: "{{ a. }}", namespace: b, data: {}}`, path: "spec.rules[0].generate.name"},
 		"triggers of every kind":      {rule: "name: r\nmatch: {any: [{resources: {kinds: ['*']}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
-		"a subresource as trigger":    {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod/status]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
+		"a subresource as trigger":    {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod/exec]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
 		"another namespace":           {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: other, data: {}}", path: "spec.rules[0].generate.namespace"},
 		"no namespace, in a Policy":   {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: Namespace, name: a, data: {}}", path: "spec.rules[0].generate.namespace"},
 		"no targets":                  {rule: matching + "mutate: {targets: [], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -17,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/subresource"
 )
 
 const (
@@ -61,6 +63,8 @@ type triggers struct {
 	skipGenerated bool
 	// deletions: match names the operation DELETE.
 	deletions bool
+	// subresource is the first trigger that is a request for one, as Kind/name; empty for none.
+	subresource string
 	// own is the one namespace of a Policy; empty for a ClusterPolicy.
 	own string
 }
@@ -82,13 +86,16 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 		return t, err
 	}
 	errs = nil
-	for _, target := range t.Head.Targets() {
-		if target.Subresource == "ephemeralcontainers" {
+	for _, target := range match.WithoutSent(t.Head.Targets()) {
+		if target.Subresource == "ephemeralcontainers" && !t.NamesSubresource(target.Subresource) {
 			continue // follows from a rule about pods, which is about the pod here
 		}
 		errs = append(errs, watchable(target, r.Path+".match"))
 		if t.deletions && len(r.Match.All) > 0 { // the operations and the kinds may be in different filters
 			target.Operations = []string{"CREATE", "UPDATE", "DELETE"}
+		}
+		if target.Subresource != "" && t.subresource == "" {
+			t.subresource = target.Kind + "/" + target.Subresource
 		}
 		if t.own != "" {
 			target.Namespaces = []string{t.own}
@@ -97,6 +104,10 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 	}
 	t.requester, err = needsRequester(r, does)
 	errs = append(errs, err)
+	if t.subresource != "" && t.requester {
+		errs = append(errs, document.Unsupported(r.Path+".match", "the trigger "+t.subresource+
+			" of a rule about other objects that reads the requester, which a request for a subresource does not record,"))
+	}
 	if t.deletions && t.requester {
 		errs = append(errs, document.Unsupported(deletion, "the operation DELETE of a rule about other objects that reads the requester, which a deletion does not record,"))
 	}
@@ -132,8 +143,11 @@ func watchable(t policy.Target, path string) error {
 	switch {
 	case wildcard.Contains(t.Kind):
 		return document.Unsupported(path, "a rule about other objects with triggers of many kinds ("+t.Kind+")")
-	case t.Subresource != "":
-		return document.Unsupported(path, "a rule about other objects with a subresource as its trigger ("+t.Kind+"/"+t.Subresource+")")
+	case t.Subresource == "":
+		return nil
+	}
+	if err := subresource.Check(t.Group, t.Kind, t.Subresource); err != nil {
+		return document.Unsupported(path, "a rule about other objects with the trigger "+t.Kind+"/"+t.Subresource+" ("+err.Error()+")")
 	}
 	return nil
 }
@@ -146,11 +160,16 @@ func (t *triggers) NeedsRequester() bool { return t.requester }
 
 // Selects reports whether the rule may match an object; an indeterminate match counts.
 func (t *triggers) Selects(s *policy.Subject) bool {
-	if s.Subresource != "" || s.Document || s.Operation == "DELETE" && !t.deletions {
+	if s.Document || !t.isOf(s.Subresource) || s.Operation == "DELETE" && !t.deletions {
 		return false
 	}
 	applies, err := t.Applies(s)
 	return err != nil || applies
+}
+
+// isOf reports whether the rule names a subresource, or may match objects themselves.
+func (t *triggers) isOf(subresource string) bool {
+	return slices.ContainsFunc(t.targets, func(t policy.Target) bool { return t.Subresource == subresource })
 }
 
 // ask evaluates whether the rule matches the object of a case. The answer is nil if it does, and
@@ -172,7 +191,7 @@ func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context
 // concerns reports whether a subject of this sort may be a trigger at all.
 func (t *triggers) concerns(s *policy.Subject) bool {
 	switch {
-	case s.Subresource != "":
+	case !t.isOf(s.Subresource):
 		return false
 	case s.Operation == "DELETE":
 		return t.deletions && !s.OldObject.IsZero()

@@ -161,9 +161,9 @@ func (s kindSelector) isPod() bool {
 	return s.kind == podKind && s.subresource == "" && s.group == "*" && (s.version == "*" || s.version == "v1")
 }
 
-// namesSubresource reports whether a filter names a subresource, with a wildcard or
+// NamesSubresource reports whether a filter names a subresource of pods, with a wildcard or
 // without.
-func (b Block) namesSubresource(name string) bool {
+func (b Block) NamesSubresource(name string) bool {
 	return slices.ContainsFunc(b.filters, func(f filter) bool {
 		return slices.ContainsFunc(f.kinds, func(s kindSelector) bool {
 			return s.subresource != "" && wildcard.Match(s.subresource, name) && wildcard.Match(s.kind, podKind)

@@ -65,7 +65,7 @@ func (b Block) isOfCluster() bool {
 // ephemeral containers, unless the match names their subresource itself: then the
 // exclusion of Pods is not about them.
 func newSelection(match, exclude Block) Selection {
-	exclude.exact = match.namesSubresource(ephemeralContainers)
+	exclude.exact = match.NamesSubresource(ephemeralContainers)
 	return Selection{Match: match, Exclude: exclude}
 }
 

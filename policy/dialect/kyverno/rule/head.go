@@ -125,6 +125,9 @@ func (h *Head) Path() string { return h.path }
 // Targets returns the kinds that the rule matches.
 func (h *Head) Targets() []policy.Target { return h.targets }
 
+// NamesSubresource reports whether match names a subresource of pods.
+func (h *Head) NamesSubresource(name string) bool { return h.selection.Match.NamesSubresource(name) }
+
 // Entries returns the names of the rule's context.
 func (h *Head) Entries() []string { return h.entries.Names() }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/subresource"
 )
 
 // alteration is a policy.Alteration: a policy that changes existing objects.
@@ -29,7 +30,9 @@ type alteration struct {
 	self, requester bool
 	// deletions: the deletion of an object is a trigger, too.
 	deletions bool
-	triggers  []policy.Target
+	// subresources are those of which requests are triggers; empty for the object itself.
+	subresources []string
+	triggers     []policy.Target
 	// skipGenerated is spec.evaluation.skipBackgroundRequests.
 	skipGenerated bool
 }
@@ -43,9 +46,10 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	if doc := b.spec.EvaluationConfiguration; doc != nil && doc.SkipBackgroundRequests != nil {
 		a.skipGenerated = *doc.SkipBackgroundRequests
 	}
-	deletion, err := derivable(b.spec.MatchConstraints)
+	derived, err := derivable(b.spec.MatchConstraints)
 	errs := []error{err}
-	a.deletions, a.triggers = deletion != "", kyvernocel.Confine(r.match.TargetsOfAll(), b.out.Namespace)
+	a.deletions, a.subresources = derived.deletion != "", derived.subresources
+	a.triggers = kyvernocel.Confine(r.match.TargetsOfAll(), b.out.Namespace)
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
 		path, chosen = "spec.targetMatchConstraints", &doc.MatchResources
@@ -62,8 +66,13 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 		return nil, err
 	}
 	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions, a.chosen())...)
-	if a.deletions && a.requester {
-		return nil, kyvernocel.Unsupported(deletion, "the operation DELETE of a policy about existing objects that reads the requester, which a deletion does not record,")
+	switch {
+	case a.requester && a.deletions:
+		return nil, kyvernocel.Unsupported(derived.deletion,
+			"the operation DELETE of a policy about existing objects that reads the requester, which a deletion does not record,")
+	case a.requester && derived.request != "":
+		return nil, kyvernocel.Unsupported(derived.request,
+			"the trigger of a policy about existing objects that reads the requester, which a request for a subresource does not record,")
 	}
 	return a, nil
 }
@@ -84,30 +93,60 @@ func (a *alteration) kinds() []policy.Selection {
 	return a.selections
 }
 
-// derivable refuses triggers that no watch returns: connections, subresources and all kinds at once.
-// It returns the path of the first operation that includes deletions; empty for none.
-func derivable(doc *admission.MatchResources) (deletion string, err error) {
+// triggerSorts are the triggers of a policy besides objects that are created and updated.
+type triggerSorts struct {
+	// deletion and request are the paths of the first operation that includes deletions and of the first
+	// subresource; empty for none.
+	deletion, request string
+	subresources      []string // empty for the object itself
+}
+
+// derivable refuses triggers that no watch shows: connections, some subresources, and all kinds at once.
+func derivable(doc *admission.MatchResources) (sorts triggerSorts, err error) {
 	var errs []error
 	for i := range doc.ResourceRules {
 		path := "spec.matchConstraints.resourceRules[" + strconv.Itoa(i) + "]"
 		for n, operation := range doc.ResourceRules[i].Operations {
 			switch at := path + ".operations[" + strconv.Itoa(n) + "]"; operation {
 			case admission.Create, admission.Update:
-			case admission.Delete, admission.OperationAll: // an object itself has no CONNECT
-				if deletion == "" {
-					deletion = at
+			case admission.Delete, admission.OperationAll: // neither an object itself nor what a watch shows has CONNECT
+				if sorts.deletion == "" {
+					sorts.deletion = at
 				}
 			default:
 				errs = append(errs, kyvernocel.Unsupported(at, "the operation "+string(operation)+" of a policy about existing objects"))
 			}
 		}
 		for n, resource := range doc.ResourceRules[i].Resources {
-			if strings.ContainsAny(resource, "*/") {
-				errs = append(errs, kyvernocel.Unsupported(path+".resources["+strconv.Itoa(n)+"]", "a policy about existing objects with the triggers "+resource))
+			at := path + ".resources[" + strconv.Itoa(n) + "]"
+			name, sub, _ := strings.Cut(resource, "/")
+			sorts.subresources = append(sorts.subresources, sub)
+			if sub != "" && sorts.request == "" {
+				sorts.request = at
+			}
+			if err := visible(doc.ResourceRules[i].APIGroups, name, sub); err != nil {
+				errs = append(errs, kyvernocel.Unsupported(at, "a policy about existing objects with the triggers "+resource+" ("+err.Error()+")"))
 			}
 		}
 	}
-	return deletion, errors.Join(errs...)
+	return sorts, errors.Join(errs...)
+}
+
+// visible refuses a resource or a subresource of which no watch shows the requests.
+func visible(groups []string, name, sub string) error {
+	switch {
+	case strings.Contains(name, "*"):
+		return errors.New("each kind needs a watch: name the resources")
+	case sub == "":
+		return nil
+	}
+	kinds := slices.DeleteFunc(constraint.Known(), func(r constraint.Resource) bool {
+		return r.Name != name || !slices.Contains(groups, r.Group) && !slices.Contains(groups, "*")
+	})
+	if len(kinds) == 0 {
+		return subresource.Check("", "", sub)
+	}
+	return subresource.Check(kinds[0].Group, kinds[0].Kind, sub)
 }
 
 // selections reads the selected objects, each kind and name of its own.
@@ -203,7 +242,7 @@ func (a *alteration) Targets() []policy.Target { return a.triggers }
 
 // Selects reports whether the policy may match a trigger; an indeterminate match counts.
 func (a *alteration) Selects(s *policy.Subject) bool {
-	if s.Subresource != "" || s.Operation == opDelete && !a.deletions {
+	if !slices.Contains(a.subresources, s.Subresource) || s.Operation == opDelete && !a.deletions {
 		return false
 	}
 	matched, err := a.match.Matches(s)
@@ -253,7 +292,7 @@ const opDelete = string(admission.Delete)
 // isTrigger reports whether a subject of this sort may be a trigger at all.
 func (a *alteration) isTrigger(s *policy.Subject) bool {
 	switch {
-	case s.Kind == "" || s.Subresource != "" || a.quiet && kyvernocel.AskedAtAdmission(s):
+	case s.Kind == "" || !slices.Contains(a.subresources, s.Subresource) || a.quiet && kyvernocel.AskedAtAdmission(s):
 		return false
 	case s.Operation == opDelete:
 		return a.deletions && !s.OldObject.IsZero()
