@@ -42,6 +42,7 @@ const (
 	Kustomize       = "kustomize"
 	Actionlint      = "actionlint"
 	Govulncheck     = "govulncheck"
+	KubectlSigstore = "kubectl-sigstore"
 
 	// Helm3 is the major version before.
 	Helm3 = "helm3"
@@ -68,7 +69,7 @@ func Programs(long bool) []string {
 		Fulcio, TimestampServer, Registry, Notation, Kustomize, Crane, Govulncheck, Actionlint,
 	}
 	if long {
-		programs = append(programs, OldestKubeAPIServer, Helm3)
+		programs = append(programs, OldestKubeAPIServer, Helm3, KubectlSigstore)
 	}
 	return programs
 }

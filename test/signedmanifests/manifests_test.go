@@ -49,30 +49,38 @@ func (l *lab) denied(t *testing.T, key, more, object string) (bool, string) {
 	return err != nil, output
 }
 
+// change is one of a signed document.
+type change struct{ name, from, to, differs string }
+
+// check admits a document with its key, and denies it with another key and after the change.
+func (l *lab) check(t *testing.T, c change, text, key, other string) {
+	t.Helper()
+	changed := strings.Replace(text, c.from, c.to, 1)
+	if changed == text {
+		t.Fatalf("%s: no %q", c.name, c.from)
+	}
+	if denied, output := l.denied(t, key, "", text); denied {
+		t.Errorf("%s is denied:\n%s", c.name, output)
+	}
+	if denied, output := l.denied(t, key, "", changed); !denied || !strings.Contains(unwrapped(output), c.differs) {
+		t.Errorf("%s and a change: denied: %t, want %q:\n%s", c.name, denied, c.differs, output)
+	}
+	if denied, output := l.denied(t, other, "", text); !denied || !strings.Contains(output, "signed with another key") {
+		t.Errorf("%s and another key: denied: %t\n%s", c.name, denied, output)
+	}
+}
+
 func TestManifestsOfTheTool(t *testing.T) {
 	l := newLab(t)
 	key := string(testkit.Must(base64.StdEncoding.DecodeString(strings.TrimSpace(l.read(t, "testpub"))))(t))
 	other := string(testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t).PublicPEM())
-	for _, c := range []struct{ name, from, to, differs string }{
+	for _, c := range []change{
 		{"sample-configmap-signed.yaml", "key4: val4", "key4: val5", `data.key4 was signed as "val4" and is "val5"`},
 		{"sample-configmap-multi-signed.yaml", "  key4: val4\n", "", "data.key4 was signed and is not there"},
 		{"sample-deployment-signed.yaml", "image: nginx:1.14.2", "image: nginx:1.14.1", `was signed as "nginx:1.14.2" and is "nginx:1.14.1"`},
 		{"sample-deployment-signed-deployed.yaml", "dnsPolicy: ClusterFirst", "dnsPolicy: ClusterFirst\n      hostNetwork: true", "spec.template.spec.hostNetwork was not signed"},
 	} {
-		text := l.read(t, c.name)
-		changed := strings.Replace(text, c.from, c.to, 1)
-		if changed == text {
-			t.Fatalf("%s: no %q", c.name, c.from)
-		}
-		if denied, output := l.denied(t, key, "", text); denied {
-			t.Errorf("%s is denied:\n%s", c.name, output)
-		}
-		if denied, output := l.denied(t, key, "", changed); !denied || !strings.Contains(unwrapped(output), c.differs) {
-			t.Errorf("%s and a change: denied: %t, want %q:\n%s", c.name, denied, c.differs, output)
-		}
-		if denied, output := l.denied(t, other, "", text); !denied || !strings.Contains(output, "signed with another key") {
-			t.Errorf("%s and another key: denied: %t\n%s", c.name, denied, output)
-		}
+		l.check(t, c, l.read(t, c.name), key, other)
 	}
 	mutated := l.read(t, "sample-deployment-signed-mutating-1.yaml")
 	if denied, output := l.denied(t, key, "", mutated); !denied || !strings.Contains(unwrapped(output), `was signed as "nginx:1.14.2" and is "docker.io/nginx:1.14.2"`) {
