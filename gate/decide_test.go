@@ -103,6 +103,7 @@ func TestFailOpenIsNotForced(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	missing := strings.Replace(app.Name, ":v1", ":later", 1)
+	gone := strings.Replace(app.Name, ":v1", "@"+image.DigestOf([]byte("later")).String(), 1)
 	for _, c := range []struct {
 		reason, name string
 		faults       []registrytest.Fault
@@ -111,6 +112,8 @@ func TestFailOpenIsNotForced(t *testing.T) {
 	}{
 		{"no response", app.Name, []registrytest.Fault{{Do: registrytest.RetryAfter(503, "600")}}, gate.Allow, policy.Unavailable},
 		{"the tag is pushed later", missing, nil, gate.Error, policy.ImageNotFound},
+		{"the digest is pushed later", gone, nil, gate.Error, policy.ImageNotFound},
+		{"the digest is there", app.ByDigest(), nil, gate.Deny, policy.Unsigned},
 		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Error, policy.AccessRefused},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -23,7 +23,7 @@ var coldRounds = []struct {
 	pulls    [2]int // manifest GETs of the image itself would come on top
 }{
 	{"unsigned by tag: tag, lookups", unsigned, byTheKey, false, gate.Deny, 2, [2]int{4, 4}, [2]int{0, 0}},
-	{"unsigned by digest: lookups", unsigned, byTheKey, true, gate.Deny, 1, [2]int{3, 3}, [2]int{0, 0}},
+	{"unsigned by digest: lookups, whether it is there", unsigned, byTheKey, true, gate.Deny, 2, [2]int{4, 4}, [2]int{0, 0}},
 	{"legacy key by tag: tag, signature manifest, payload", legacy, byTheKey, false, gate.Allow, 3, [2]int{5, 5}, [2]int{1, 1}},
 	{"legacy key by digest: signature manifest, payload", legacy, byTheKey, true, gate.Allow, 2, [2]int{4, 4}, [2]int{1, 1}},
 	{"bundle by tag: tag, referrers, manifest, bundle", bundled, byTheKey, false, gate.Allow, 4, [2]int{6, 6}, [2]int{1, 2}},

@@ -43,9 +43,9 @@ const (
 // it is looked at.
 func TestUpdateEvaluatesChanges(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
-	bad, signed := h.Build("bad", "v1", "bad").Name, h.Build("signed", "v1", "signed")
+	plain, signed := h.Build("bad", "v1", "bad"), h.Build("signed", "v1", "signed")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
-	good := signed.Name
+	bad, good := plain.Name, signed.Name
 	for _, c := range []struct {
 		reason   string
 		old, new []box
@@ -66,7 +66,7 @@ func TestUpdateEvaluatesChanges(t *testing.T) {
 		{"an unreadable image stays", []box{{run, "a", "UPPER/x"}, {run, "b", bad}}, []box{{run, "a", "UPPER/x"}, {run, "b", good}}, gate.Allow},
 		{"an unreadable image comes", []box{{run, "a", good}}, []box{{run, "a", "UPPER/x"}}, gate.Deny},
 		{"an unreadable image is another", []box{{run, "a", "UPPER/y"}}, []box{{run, "a", "UPPER/x"}}, gate.Deny},
-		{"the same image, written differently", []box{{run, "a", bad}}, []box{{run, "a", bad + "@" + signed.Manifest.Digest}}, gate.Deny},
+		{"the same image, written differently", []box{{run, "a", bad}}, []box{{run, "a", bad + "@" + plain.Manifest.Digest}}, gate.Deny},
 	} {
 		for _, kind := range []string{"Pod", "Deployment"} {
 			t.Run(c.reason+"/"+kind, func(t *testing.T) {

@@ -37,7 +37,7 @@ image                                                        | key      | logged
 nothing                                                      | none     | none     | none     | nothing  | none     | none     | none     | none     | none
 nothing, by digest                                           | none     | none     | none     | nothing  | none     | none     | none     | none     | none
 no such tag                                                  | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone
-no such digest                                               | none     | none     | none     | nothing  | none     | none     | none     | none     | none
+no such digest                                               | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone    | ?gone
 the tag: error 500                                           | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent  | ?silent
 the tag: refused                                             | ?refused | ?refused | ?refused | ?refused | ?refused | ?refused | ?refused | ?refused | ?refused
 the tag: a page that asks to sign in                         | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies    | ?lies

@@ -32,6 +32,11 @@ func (*turning) Scope() string { return "" }
 // Cost implements gate.Session.
 func (*turning) Cost() gate.Cost { return gate.Cost{} }
 
+// Describe implements gate.Session.
+func (*turning) Describe(_ context.Context, pinned image.Pinned) (image.Pinned, error) {
+	return pinned, nil
+}
+
 // Resolve implements gate.Session.
 func (t *turning) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error) {
 	tags := *t.tags

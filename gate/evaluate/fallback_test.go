@@ -25,6 +25,10 @@ type shelf struct {
 
 func (*shelf) Scope() string { return "" }
 
+func (s *shelf) Describe(_ context.Context, pinned image.Pinned) (image.Pinned, error) {
+	return pinned, s.err
+}
+
 func (s *shelf) Manifest(context.Context, image.Repository, string) (image.Descriptor, []byte, error) {
 	body, _ := json.Marshal(map[string]any{"schemaVersion": 2, "mediaType": image.MediaTypeManifest, "layers": s.layers})
 	if s.err == nil && len(s.layers) == 0 {

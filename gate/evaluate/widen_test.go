@@ -27,6 +27,10 @@ type library struct {
 
 func (*library) Scope() string { return "" }
 
+func (l *library) Describe(_ context.Context, pinned image.Pinned) (image.Pinned, error) {
+	return pinned, l.err
+}
+
 func (l *library) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error) {
 	if l.tag.IsZero() {
 		return image.Pinned{}, &image.Error{Kind: image.NotFound, Op: "resolve"}

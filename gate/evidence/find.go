@@ -88,7 +88,30 @@ func Find(ctx context.Context, registry Registry, subject image.Pinned, reposito
 	}
 	out.Found = attest.Find(ctx, counted{registry}, pinned, want)
 	wg.Wait()
+	if repository == subject.Repository() && out.isEmpty() {
+		out.confirm(ctx, registry)
+	}
 	return out
+}
+
+// isEmpty reports whether nothing at all was found, and nothing was left unread.
+func (f *Found) isEmpty() bool {
+	return len(f.Evidence)+len(f.Gaps)+len(f.Malformed)+len(f.Unsigned)+len(f.Unasked) == 0
+}
+
+// confirm adds a gap if the repository does not have the digest that a reference names: an image that
+// is not there is not unsigned. The digest of a tag or of a platform was read there before.
+func (f *Found) confirm(ctx context.Context, registry Registry) {
+	if f.Subject.Ref().Digest().IsZero() || f.Subject.Descriptor().IsComplete() {
+		return
+	}
+	err := f.Err
+	if err == nil {
+		_, err = registry.Describe(ctx, f.Subject)
+	}
+	if image.KindOf(err) == image.NotFound {
+		f.Gaps = append(f.Gaps, attest.Gap{Repository: f.Subject.Repository(), Where: "manifest of the image", Err: err})
+	}
 }
 
 // wanted joins the kinds of evidence that the queries can use.
