@@ -99,6 +99,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 			was.image.LastSeen, current[was] = now.seen, true
 			continue
 		}
+		i.resolve(image, at, placed && running)
 		e := i.entryOf(image, o, at)
 		e.name(image.Reference)
 		current[e] = true
@@ -175,11 +176,6 @@ func (i *Inventory) entryOf(image *report.Image, o report.Occasion, of place) *e
 		e = &entry{image: Image{ID: id, FirstSeen: at, Digest: image.Digest.String()}, uses: map[place]*use{}, in: i.unused}
 		if image.Digest.IsZero() {
 			e.image.Digest = ""
-		} else {
-			unknown := report.Image{Reference: image.Reference} // its entry without a digest
-			if was := i.images[idOf(&unknown)]; was != nil && (o.Allowed && !o.OnlyAsked() || o.Process == report.ProcessScan || !was.runs()) {
-				i.drop(was)
-			}
 		}
 		i.images[id], e.at = e, e.in.PushFront(e)
 	}

@@ -143,23 +143,23 @@ func TestRefusedImages(t *testing.T) {
 	}
 }
 
-// TestUnresolvedRunningImage: a refused request that resolves the image does not evict the running one.
+// TestUnresolvedRunningImage: a request for another workload that resolves the image does not evict the running one.
 func TestUnresolvedRunningImage(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		o      report.Occasion
-		want   int // images
+		want   int // running images
 	}{
-		{"refused", refused(begin), 2},
-		{"admitted", admitted(begin), 1},
+		{"refused", refused(begin), 1},
+		{"admitted", admitted(begin), 2},
 	} {
 		known, _ := newInventory(t)
 		known.Add(admitted(begin), record(gate.Unchecked, unmatched("r.example/web:1")), podOf("shop", "web", 1))
 		known.Add(row.o, record(gate.Allow, proved("r.example/web:1", keyA)), podOf("other", "web", 1))
-		if got := images(t, known, inventory.ImageQuery{State: inventory.Running}); len(got) != 1 {
+		if got := images(t, known, inventory.ImageQuery{State: inventory.Running}); len(got) != row.want {
 			t.Errorf("%s: %+v run", row.reason, got)
 		}
-		if got := images(t, known, inventory.ImageQuery{}); len(got) != row.want {
+		if got := images(t, known, inventory.ImageQuery{}); len(got) != 2 {
 			t.Errorf("%s: %+v", row.reason, got)
 		}
 	}

@@ -162,3 +162,38 @@ func TestGraveResultsAreNotLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestDigestElsewhere: a workload that runs an image without a policy stays in the list when another one's is
+// resolved, and leaves it when its own is.
+func TestDigestElsewhere(t *testing.T) {
+	const ref = "r.example/web:1"
+	later := begin.Add(time.Minute)
+	for _, row := range []struct {
+		reason string
+		by     report.Occasion
+		then   report.Resource
+		want   int // entries without a digest
+	}{
+		{"another workload is admitted", admitted(later), podOf("prod", "web", 1), 1},
+		{"a scan finds another workload", scanned(later), podOf("prod", "web", 1), 1},
+		{"another pod of the workload is admitted", admitted(later), podOf("dev", "web", 2), 0},
+		{"a scan finds the workload", scanned(later), podOf("dev", "web", 1), 0},
+		{"a query names the workload", report.Occasion{Time: later, Process: report.ProcessAdmission, Endpoint: "api", Allowed: true}, podOf("dev", "web", 1), 1},
+	} {
+		known, _ := newInventory(t)
+		known.Add(scanned(begin), record(gate.Unchecked, unmatched(ref)), podOf("dev", "web", 1))
+		known.Add(row.by, record(gate.Allow, proved(ref, keyA)), row.then)
+		without := 0
+		for _, found := range images(t, known, inventory.ImageQuery{Text: "web:1"}) {
+			if found.Digest == "" {
+				without++
+				if found.Workloads != 1 || found.Verdict != inventory.Unchecked {
+					t.Errorf("%s: %+v", row.reason, found)
+				}
+			}
+		}
+		if without != row.want {
+			t.Errorf("%s: %d entries without a digest, want %d", row.reason, without, row.want)
+		}
+	}
+}

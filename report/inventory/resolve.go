@@ -1,0 +1,21 @@
+package inventory
+
+import "github.com/quaymaster/quaymaster/report"
+
+// resolve removes the use of a reference without a digest by a workload that runs a digest of it now, and
+// the reference's entry where no workload runs it. Another workload may run it without a policy: a digest that
+// was resolved elsewhere says nothing about what runs there.
+func (i *Inventory) resolve(image *report.Image, at place, running bool) {
+	unknown := report.Image{Reference: image.Reference}
+	was := i.images[idOf(&unknown)]
+	if image.Digest.IsZero() || was == nil {
+		return
+	}
+	if running {
+		i.remove(was, at)
+		was.describe()
+	}
+	if !was.runs() {
+		i.drop(was)
+	}
+}
