@@ -301,6 +301,7 @@ func TestManifestsInAnImage(t *testing.T) {
 	stranger := l.bundle("stranger", text, plain+"# another\n", l.stranger)
 	unsigned := l.bundle("unsigned", text, plain+"# unsigned\n")
 	packed := l.bundle("packed", "application/x-gzip", archiveOf(t, "a.yml", plain), l.first)
+	l.bundle("latest", text, plain+"# of both\n", l.first, l.second)
 	running := l.bundle("running", ocispec.MediaTypeImageLayerGzip, archiveOf(t, "a.yaml", plain), l.first)
 	named := func(image gatetest.Image) string {
 		return annotate(t, plain, map[string]string{"cosign.sigstore.dev/resourceBundleRef": image.Name})
@@ -320,10 +321,40 @@ func TestManifestsInAnImage(t *testing.T) {
 		{"the annotation names another repository", oneKey, ", repository: HOST/shop/other", named(good), gate.Deny, "the policy the repository"},
 		{"a digest of the policy counts", oneKey, repository + "@" + unsigned.Manifest.Digest, named(good), gate.Deny, "unsigned"},
 		{"an attestor's own repository", "[{entries: [{keys: {publicKeys: FIRST}, repository: 'HOST/shop/deploy:good'}]}]", ", repository: HOST/shop/other", plain, gate.Allow, ""},
+		{"two attestors write the image differently", "[{entries: [{keys: {publicKeys: FIRST}, repository: HOST/shop/deploy}, {keys: {publicKeys: SECOND}, repository: 'HOST/shop/deploy:latest'}]}]",
+			"", plain, gate.Allow, ""},
+		{"two write it differently, and one has not signed", "[{entries: [{keys: {publicKeys: FIRST}, repository: HOST/shop/deploy}, {keys: {publicKeys: SECOND}, repository: 'HOST/shop/deploy:good'}]}]",
+			"", plain, gate.Deny, "wrong-key"},
 		{"the annotation names no image", oneKey, "", annotate(t, plain, map[string]string{"cosign.sigstore.dev/resourceBundleRef": "a,b"}), gate.Deny, "of which one is supported"},
 		{"the author names a registry that does not answer, with failurePolicy Ignore", oneKey, "", annotate(t, plain, map[string]string{"cosign.sigstore.dev/resourceBundleRef": "127.0.0.1:1/a:1"}), gate.Error, "cannot-prove"},
 		{"the author names a tag that is not there", oneKey, "", annotate(t, plain, map[string]string{"cosign.sigstore.dev/resourceBundleRef": l.Registry.Host() + "/shop/deploy:none"}), gate.Error, "cannot-prove"},
 	})
+}
+
+// TestManifestNamespace: an object that names no namespace has the one of the command line, as the API server sets
+// it, and a manifest has to name the same one if it names any.
+func TestManifestNamespace(t *testing.T) {
+	l := newManifestLab(t)
+	bare := strings.Replace(plain, ", namespace: shop", "", 1)
+	by := verifytest.Claim{Signer: l.first, NoLog: true}
+	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\nrules: []\n"
+	for _, row := range []struct {
+		reason, object, namespace string
+		want                      gate.Result
+		why                       string
+	}{
+		{"the signed namespace", l.sign(t, bare, plain, by), "shop", gate.Allow, ""},
+		{"another one", l.sign(t, bare, plain, by), "prod", gate.Deny, "has no manifest of this object, by its apiVersion, kind, namespace and name: v1 ConfigMap prod/a"},
+		{"none", l.sign(t, bare, plain, by), "", gate.Deny, "v1 ConfigMap a"},
+		{"the manifest names none", l.sign(t, bare, bare, by), "prod", gate.Allow, ""},
+		{"both name one", l.sign(t, plain, plain, by), "shop", gate.Allow, ""},
+		{"a kind without namespaces", l.sign(t, role, role, by), "prod", gate.Allow, ""},
+	} {
+		result, reasons := decideManifest(t, l.gate(t, oneKey, ""), row.object, func(r *gate.Request) { r.Subject.Namespace = row.namespace })
+		if result != row.want || !strings.Contains(reasons, row.why) {
+			t.Errorf("%s: %s, want %s because of %q:\n%s", row.reason, result, row.want, row.why, reasons)
+		}
+	}
 }
 
 func TestManifestRequests(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/policy/signedmanifest"
 	"github.com/quaymaster/quaymaster/policy/signedmanifest/difference"
@@ -66,7 +67,7 @@ type evaluation struct {
 	// blob has the answers about the content that the object carries; nil before the first.
 	blob map[*verify.Authority]policy.Answer
 	// bundles and manifests are read once, and the object is compared with each manifest once.
-	bundles   map[string]*readBundle
+	bundles   map[named]*readBundle
 	compared  map[string]compared
 	manifests map[string]parsed
 	made      map[string]made
@@ -89,14 +90,28 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 	if !found {
 		group, version = "", group
 	}
+	object = placed(object, subject)
+	metadata, _ = object["metadata"].(map[string]any)
 	fields := ignoredFor(r.ignored, objectReference{
 		Group: group, Version: version, Kind: text(object, "kind"), Name: text(metadata, "name"), Namespace: text(metadata, "namespace"),
 	})
 	return &evaluation{
 		ctx: ctx, rule: r, subject: subject, object: object, annotations: annotations, carried: r.domain.Read(annotations),
 		terms:   difference.Terms{Ignored: fields, Domain: r.domain, Stored: isStored(subject, text(metadata, "resourceVersion"))},
-		bundles: map[string]*readBundle{}, manifests: map[string]parsed{}, compared: map[string]compared{}, made: map[string]made{},
+		bundles: map[named]*readBundle{}, manifests: map[string]parsed{}, compared: map[string]compared{}, made: map[string]made{},
 	}, nil
+}
+
+// placed returns an object of a file with the namespace that it is evaluated in, as the API server sets it: its
+// requests have one where an object is in any.
+func placed(object map[string]any, subject *policy.Subject) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	if metadata == nil || namespace != "" || subject.Home() == "" || subject.Request.IsWhole() || constraint.IsClusterScoped(subject.Group, subject.Kind) {
+		return object
+	}
+	return withName(object, name, subject.Home())
 }
 
 // isStored reports whether the API server has stored the object before. Of a request of the API server
@@ -203,13 +218,12 @@ type readBundle struct {
 
 // read verifies an image for all authorities that it may be signed by.
 func (e *evaluation) read(bundle named) *readBundle {
-	key := bundle.ref.String()
-	if read, ok := e.bundles[key]; ok {
+	if read, ok := e.bundles[bundle]; ok {
 		return read
 	}
 	authorities, of := e.authoritiesOf(bundle)
 	read := &readBundle{answers: map[*verify.Authority]policy.Answer{}}
-	e.bundles[key] = read
+	e.bundles[bundle] = read
 	ctx := e.ctx
 	if bundle.byAuthor {
 		limited, cancel := context.WithTimeout(ctx, within(ctx))

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"strings"
@@ -52,7 +53,7 @@ func (e *evaluation) compare(contents [][]byte, annotations map[string]string) (
 	}
 	switch {
 	case len(candidates) == 0:
-		return []string{"the signed content has no manifest of this object, by its apiVersion, kind, namespace and name"}, nil
+		return []string{"the signed content has no manifest of this object, by its apiVersion, kind, namespace and name: " + e.identity()}, nil
 	case len(candidates) > maxCandidates:
 		return []string{fmt.Sprintf("the signed content has more than %d manifests of this object", maxCandidates)}, nil
 	}
@@ -67,6 +68,21 @@ func (e *evaluation) compare(contents [][]byte, annotations map[string]string) (
 		}
 	}
 	return first, nil
+}
+
+// identity is the object by what a manifest of it must have.
+func (e *evaluation) identity() string {
+	text := func(of any, name string) string {
+		members, _ := of.(map[string]any)
+		value, _ := members[name].(string)
+		return value
+	}
+	metadata := e.object["metadata"]
+	name := cmp.Or(text(metadata, "name"), text(metadata, "generateName")+"*")
+	if namespace := text(metadata, "namespace"); namespace != "" {
+		name = namespace + "/" + name
+	}
+	return text(e.object, "apiVersion") + " " + text(e.object, "kind") + " " + name
 }
 
 // isClusterScoped reports whether the object is known to be in no namespace: the API server clears the one
