@@ -465,6 +465,21 @@ func TestLayoutsReferrers(t *testing.T) {
 	if _, _, err := joined.Manifest(ctx, repo, s.image.String()); err != nil {
 		t.Errorf("manifest: %v", err)
 	}
+	// Nor does one with a damaged referrer hide that of another; alone it has none.
+	damaged := t.TempDir()
+	claim := filepath.Join(damaged, "blobs", "sha256", s.claim.Hex)
+	if err := errors.Join(os.CopyFS(damaged, os.DirFS(other)), os.Chmod(claim, 0o600), os.WriteFile(claim, []byte("other"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for want, layouts := range map[string][]*layout.Layout{
+		s.claim.String(): {openLayout(t, damaged), openLayout(t, other)}, "": {openLayout(t, damaged)},
+	} {
+		list, err := must(layout.Join(layouts...)).Referrers(ctx, repo, subject, nil)
+		if got := strings.Join(digests(list), " "); got != want {
+			t.Errorf("referrers beside a damaged one: %q, want %q", got, want)
+		}
+		wantKind(t, err, image.Corrupt)
+	}
 	// By a tag it does: it might have another manifest under this tag.
 	_, _, err = twice.Manifest(ctx, repo, "v2")
 	wantKind(t, err, image.Corrupt)

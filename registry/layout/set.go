@@ -121,10 +121,11 @@ func (l *Set) Blob(ctx context.Context, repository image.Repository, blob image.
 	return firstOf(l.list, func(one *Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
 }
 
-// Referrers lists those of all layouts, each once. After an error it returns the ones
-// found before, too.
+// Referrers lists those of all layouts, each once. One that cannot be read to its end does not
+// hide those of the others, which come with its error.
 func (l *Set) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	var all []image.Descriptor
+	var failed error
 	seen := map[image.Digest]bool{}
 	for _, one := range l.list {
 		found, err := one.Referrers(ctx, repository, digest, artifactTypes)
@@ -134,11 +135,11 @@ func (l *Set) Referrers(ctx context.Context, repository image.Repository, digest
 				all = append(all, descriptor)
 			}
 		}
-		if err != nil {
-			return all, err
+		if failed == nil {
+			failed = err
 		}
 	}
-	return all, nil
+	return all, failed
 }
 
 // firstOf returns the first layout's result for content that is equal in all of them. An
