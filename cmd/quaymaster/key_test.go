@@ -115,6 +115,7 @@ func TestKeyFromInput(t *testing.T) {
 		{"the key", string(h.key.PublicPEM()), []string{"--key", "-", image.Name}, command.ExitAllowed, "1 allowed"},
 		{"the key, for a manifest", string(h.key.PublicPEM()), []string{"--key", "-", "-f", manifest}, command.ExitAllowed, "1 allowed"},
 		{"another key", string(h.stranger.PublicPEM()), []string{"--key", "-", image.Name}, command.ExitDenied, "another key"},
+		{"another key, in the suggested command", string(h.stranger.PublicPEM()), []string{"--key", "-", image.Name}, command.ExitDenied, "--key KEY_FILE"},
 		{"nothing", "", []string{"--key", "-", image.Name}, command.ExitUsage, "--key -: standard input is empty"},
 		{"no key", "x", []string{"--key", "-", image.Name}, command.ExitUsage, "--key -: "},
 		{"too much", strings.Repeat("x", 64<<10+1), []string{"--key", "-", image.Name}, command.ExitUsage, "is larger than 65536 bytes"},

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
@@ -342,6 +343,9 @@ func CommandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 		}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			for _, value := range list.GetSlice() {
+				if f.Name == "key" && value == authority.StandardInput {
+					value = "KEY_FILE" // standard input was read
+				}
 				flags = append(flags, "--"+f.Name+" "+engine.Quote(redact.Text(value)))
 			}
 			return
