@@ -99,7 +99,7 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 			was.image.LastSeen, current[was] = now.seen, true
 			continue
 		}
-		i.resolve(image, at, placed && running)
+		resolve(i, image, at, placed && running, current)
 		e := i.entryOf(image, o, at)
 		e.name(image.Reference)
 		current[e] = true

@@ -172,17 +172,23 @@ func TestDigestElsewhere(t *testing.T) {
 		reason string
 		by     report.Occasion
 		then   report.Resource
-		want   int // entries without a digest
+		beside bool // another container has the image without a policy
+		want   int  // entries without a digest
 	}{
-		{"another workload is admitted", admitted(later), podOf("prod", "web", 1), 1},
-		{"a scan finds another workload", scanned(later), podOf("prod", "web", 1), 1},
-		{"another pod of the workload is admitted", admitted(later), podOf("dev", "web", 2), 0},
-		{"a scan finds the workload", scanned(later), podOf("dev", "web", 1), 0},
-		{"a query names the workload", report.Occasion{Time: later, Process: report.ProcessAdmission, Endpoint: "api", Allowed: true}, podOf("dev", "web", 1), 1},
+		{"another workload is admitted", admitted(later), podOf("prod", "web", 1), false, 1},
+		{"a scan finds another workload", scanned(later), podOf("prod", "web", 1), false, 1},
+		{"another pod of the workload is admitted", admitted(later), podOf("dev", "web", 2), false, 0},
+		{"a scan finds the workload", scanned(later), podOf("dev", "web", 1), false, 0},
+		{"a scan finds the workload with two containers", scanned(later), podOf("dev", "web", 1), true, 1},
+		{"a query names the workload", report.Occasion{Time: later, Process: report.ProcessAdmission, Endpoint: "api", Allowed: true}, podOf("dev", "web", 1), false, 1},
 	} {
 		known, _ := newInventory(t)
 		known.Add(scanned(begin), record(gate.Unchecked, unmatched(ref)), podOf("dev", "web", 1))
-		known.Add(row.by, record(gate.Allow, proved(ref, keyA)), row.then)
+		verified := []report.Image{proved(ref, keyA)}
+		if row.beside {
+			verified = append(verified, unmatched(ref))
+		}
+		known.Add(row.by, record(gate.Allow, verified...), row.then)
 		without := 0
 		for _, found := range images(t, known, inventory.ImageQuery{Text: "web:1"}) {
 			if found.Digest == "" {

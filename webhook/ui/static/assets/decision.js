@@ -67,7 +67,7 @@ function images(it, record) {
   if (!record || !record.images) return h("p", { class: "notice" }, "The evidence of this decision is not kept here any more, or is too large; the decision log has it.");
   const order = ["denied", "error", "warned", "unchecked", "allowed"];
   const sorted = list.map((image, n) => [image, record.images[n]]).filter(([, r]) => r).sort(([a], [b]) => order.indexOf(a.verdict) - order.indexOf(b.verdict));
-  return sorted.map(([image, r], n) => {
+  const shown = sorted.map(([image, r], n) => {
     const name = image.container ? "container " + image.container : image.written;
     const content = () => [evidence(r, { digest: r.digest, decidedAt: it.time }, name), judgements(r)];
     const title = [badge(image.verdict), " ", h("strong", {}, breakable(middle(name, 100))), " ", h("a", { href: "/images/" + encodeURIComponent(image.id) }, prose(middle(image.written, 160)))];
@@ -76,6 +76,7 @@ function images(it, record) {
     more.addEventListener("toggle", () => { if (more.open && more.children.length === 1) more.append(...content()); });
     return more;
   });
+  return [shown, it.imagesLeftOut > 0 && h("p", { class: "muted" }, "And more images, above the number that is kept here: ", it.imagesLeftOut.toLocaleString("en"), ". The decision log has them.")];
 }
 
 // rules are those about the object.
