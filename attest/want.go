@@ -50,6 +50,8 @@ type Gap struct {
 	Repository image.Repository
 	Where      string
 	Err        error
+	// Absent says that the repository does not have the image itself. It hides no evidence.
+	Absent bool
 }
 
 // Error implements error.

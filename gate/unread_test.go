@@ -171,3 +171,31 @@ func exists(r rule) rule {
 func attestationTag(image gatetest.Image) string {
 	return strings.Replace(image.Manifest.Digest, ":", "-", 1) + ".att"
 }
+
+// TestOnlyAtATarget tells the three results of an image that its source no longer has, by digest: what
+// a target has of it counts, and where none has anything, nobody has seen the image.
+func TestOnlyAtATarget(t *testing.T) {
+	q := newQuays(t)
+	for _, c := range []struct {
+		name string
+		key  *verifytest.Signer
+		want gate.Result
+		why  policy.Code
+	}{
+		{"signed", q.key, gate.Allow, policy.Verified},
+		{"foreign", q.stranger, gate.Deny, policy.Code(verify.WrongKey)},
+		{"bare", nil, gate.Error, policy.ImageNotFound},
+	} {
+		only := q.first.Build("hub/"+c.name, "v1", c.name)
+		if c.key != nil {
+			must(0, q.first.SignBundle(only, byKey(c.key), nil))(t)
+		}
+		g := q.mirrored(t, signedBy(q.key))
+		for _, temperature := range []string{"cold", "warm"} {
+			out := decide(t, g, q.Registry.Host()+"/"+c.name+"@"+only.Manifest.Digest)
+			if got := codes(out.Verdicts[0].Reasons); out.Result != c.want || got[0] != c.why {
+				t.Errorf("%s, %s: %s %v, want %s %s", c.name, temperature, out.Result, got, c.want, c.why)
+			}
+		}
+	}
+}

@@ -10,11 +10,13 @@ package claims
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -251,6 +253,11 @@ func (c *Cache) keepFacts(q Query, found Entry) time.Duration {
 	return age
 }
 
+func isAbsent(gap error) bool {
+	of, ok := errors.AsType[attest.Gap](gap)
+	return ok && of.Absent
+}
+
 // Merge adds a fallback's facts to an answer and replaces its earlier facts and rejections: a
 // fallback is searched again for as long as a check is not met.
 func Merge(first, more policy.Answer, at image.Repository) policy.Answer {
@@ -269,10 +276,14 @@ func Merge(first, more policy.Answer, at image.Repository) policy.Answer {
 			instead = append(instead, one)
 		}
 	}
+	gaps := slices.Clip(first.Gaps)
+	if len(more.Facts)+len(more.Rejections)+len(more.Instead) > 0 { // a mirror has the image
+		gaps = slices.DeleteFunc(slices.Clone(gaps), isAbsent)
+	}
 	return policy.Answer{
 		Facts:      append(facts, more.Facts...),
 		Rejections: append(rejections, more.Rejections...),
-		Gaps:       append(first.Gaps[:len(first.Gaps):len(first.Gaps)], more.Gaps...),
+		Gaps:       append(gaps, more.Gaps...),
 		Instead:    instead,
 	}
 }

@@ -110,7 +110,7 @@ func (f *Found) confirm(ctx context.Context, registry Registry) {
 		_, err = registry.Describe(ctx, f.Subject)
 	}
 	if image.KindOf(err) == image.NotFound {
-		f.Gaps = append(f.Gaps, attest.Gap{Repository: f.Subject.Repository(), Where: "manifest of the image", Err: err})
+		f.Gaps = append(f.Gaps, attest.Gap{Repository: f.Subject.Repository(), Where: "manifest of the image", Err: err, Absent: true})
 	}
 }
 
