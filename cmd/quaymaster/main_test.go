@@ -105,6 +105,8 @@ func TestExitStatus(t *testing.T) {
 		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, command.ExitUsage, "--signed-not-before"},
 		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, command.ExitUsage, "is empty; a variable"},
 		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), command.ExitUsage, "cannot be both"},
+		{"a log key for notation", []string{"verify", "--notation-cert", "x", "--rekor-key", h.path("key.pub"), signed.Name}, command.ExitUsage, "--rekor-key has no effect"},
+		{"a digest for notation", []string{"verify", "--notation-cert", "x", "--signature-digest-algorithm", "sha512", signed.Name}, command.ExitUsage, "no effect with"},
 		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), command.ExitUsage, "one kind"},
 		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), command.ExitUsage, "slsaprovenance"},
 		{"a folder without policies", []string{"verify", "--policy", empty, signed.Name}, command.ExitUsage, "--policy " + empty + ": no .yaml, .yml or .json file in it"},

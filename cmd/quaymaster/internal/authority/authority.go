@@ -124,6 +124,11 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	if kinds > 1 {
 		return errors.New("--key, --certificate-... and --notation-cert name different kinds of signers: give one kind, or define in a policy which of them must have signed")
 	}
+	for _, name := range []string{"rekor-key", "signature-digest-algorithm"} { // restrictions
+		if f.notationCert != "" && cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s has no effect with --notation-cert: notation has no transparency log, and its signatures name their algorithm", name)
+		}
+	}
 	return nil
 }
 
