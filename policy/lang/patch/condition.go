@@ -109,12 +109,12 @@ func (r *merging) holds(c condition, members map[string]any) error {
 func (r *merging) match(p *pattern.Pattern, value any) pattern.Result {
 	switch value.(type) {
 	case map[string]any, []any, string:
-		return p.Match(r.data, value)
+		return p.MatchCondition(r.data, value)
 	case nil:
 	default:
-		if result := p.Match(r.data, value); result.Held && !result.Partly {
+		if result := p.MatchCondition(r.data, value); result.Held && !result.Partly {
 			return result
 		}
 	}
-	return p.Match(r.data, jmespath.Text(value))
+	return p.MatchCondition(r.data, jmespath.Text(value))
 }

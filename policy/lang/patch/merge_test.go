@@ -198,6 +198,9 @@ func TestMergeOtherKinds(t *testing.T) {
 		{`{apiVersion: example.com/v1, kind: X, spec: {tls: true, weight: 1.0e-7, size: 80}}`, `spec: {(tls): "true", (weight): 100n, (size): 8*, x: z}`, `[add /spec/x "z"]`, "numbers and booleans as text"},
 		{`{apiVersion: example.com/v1, kind: X, spec: {tls: true}}`, `spec: {(tls): "{{ contains('ab', 'a') }}", x: z}`, `[add /spec/x "z"]`, "a boolean as itself"},
 		{`{apiVersion: example.com/v1, kind: X, spec: {tls: true}}`, `spec: {(tls): "{{ contains('ab', 'c') }}", x: z}`, `skipped /spec/tls`, "a boolean that is the other"},
+		{`{apiVersion: example.com/v1, kind: X, spec: {hosts: [a1]}}`, `spec: {(hosts): ["a*", "?1"], x: z}`, `[add /spec/x "z"]`, "a list of patterns"},
+		{`{apiVersion: example.com/v1, kind: X, spec: {hosts: [a1]}}`, `spec: {(hosts): ["b*", "a*"], x: z}`, `skipped /spec/hosts`, "of which the first does not hold"},
+		{`{apiVersion: example.com/v1, kind: X, spec: {hosts: [a1]}}`, `spec: {(hosts): ["a*", "b*"], x: z}`, `error patch at /spec/hosts: the comparison is indeterminate: of several items of a list, or of several keys that a wildcard matches, one holds, which may be the only one that Kyverno compares`, "of which the first alone holds"},
 		{`{apiVersion: example.com/v1, kind: X, spec: {tls: true, weight: 1.0e-7, size: 80}}`, `spec: {(tls): "true", (weight): 200n, (size): 8*, x: z}`, `skipped /spec/weight`, "a number that is another"},
 	} {
 		object := object(t, c.object)

@@ -60,19 +60,27 @@ func (l *list) match(r *run, value any) verdict {
 	case sort == ofLists:
 		return l.lists(r, elements)
 	}
-	for _, item := range l.items {
+	for i, item := range l.counted(r) {
 		if v := item.match(r, value); v.kind != held {
+			r.strict = r.strict || i > 0
 			return v
 		}
 	}
 	return verdict{}
 }
 
+func (l *list) counted(r *run) []node {
+	if r.lax {
+		return l.items[:1]
+	}
+	return l.items
+}
+
 // objects skips the elements with conditions that do not hold, and the whole list if that is true
 // of all of them. If items skip all elements and others do not, the list holds in part.
 func (l *list) objects(r *run, elements []any) verdict {
 	var all tally
-	for _, item := range l.items {
+	for number, item := range l.counted(r) {
 		var t tally
 		for i, element := range elements {
 			v := item.match(r, element)
@@ -80,6 +88,7 @@ func (l *list) objects(r *run, elements []any) verdict {
 				v = v.under(strconv.Itoa(i))
 			}
 			if !t.add(v) {
+				r.strict = r.strict || number > 0
 				return v
 			}
 		}

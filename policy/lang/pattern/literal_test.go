@@ -89,11 +89,28 @@ func TestConditionsInDoubt(t *testing.T) {
 		{`{"(a)": "!{{ x }}", "b": "x"}`, `{"a": "ab", "b": "y"}`, "a*", true, "a negated star that arrives"},
 		{`{"metadata": {"annotations": {"(a/*)": ">5"}}, "b": "x"}`, `{"metadata": {"annotations": {"a/b": "1", "a/c": "many"}}, "b": "y"}`, "", true, "one of several keys"},
 		{`{"l": [{"(a)": ">5", "b": "x"}]}`, `{"l": [{"a": "many", "b": "y"}]}`, "", true, "in a list"},
+		{`{"(a)": ["x*", "y*"], "b": "x"}`, `{"a": ["x1", "x2"], "b": "y"}`, "", true, "the first item of a list, which decides in Kyverno"},
+		{`{"(a)": ["x*", "y*"], "b": "x"}`, `{"a": ["y1"], "b": "y"}`, "", false, "the second item"},
+		{`{"<(a)": ["x*", "y*"], "b": "x"}`, `{"a": ["x1"], "b": "y"}`, "", true, "the first item, as a global condition"},
+		{`{"(a)": [{"n": "x*"}, {"n": "y*"}], "b": "x"}`, `{"a": [{"n": "x1"}], "b": "y"}`, "", true, "the first of objects"},
+		{`{"(a)": [{"n": "x*"}, {"n": "y*"}], "b": "x"}`, `{"a": [{"n": "x1"}, {"n": "z"}], "b": "y"}`, "", false, "the first of objects, of one element alone"},
+		{`{"(a)": {"l": ["x*", "y*"], "m": "z"}, "b": "x"}`, `{"a": {"l": ["x1"], "m": "z"}, "b": "y"}`, "", true, "the first item within the condition"},
+		{`{"(a)": {"l": ["x*", "y*"], "m": "z"}, "b": "x"}`, `{"a": {"l": ["x1"], "m": "q"}, "b": "y"}`, "", false, "the first item, and a field that does not hold"},
+		{`{"metadata": {"(labels)": {"*": "x"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "x", "d": "z"}}, "b": "y"}`, "", true, "one of several keys within the condition"},
+		{`{"metadata": {"(labels)": {"*": "x"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "z", "d": "x"}}, "b": "y"}`, "", true, "the last of several keys"},
+		{`{"metadata": {"(labels)": {"*": "x"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "z", "d": "z"}}, "b": "y"}`, "", false, "none of several keys"},
+		{`{"metadata": {"(labels)": {"*": "x"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "z"}}, "b": "y"}`, "", false, "the only key"},
+		{`{"metadata": {"(labels)": {"=(*)": "x", "e": "q"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "x", "d": "z", "e": "q"}}, "b": "y"}`, "", true, "one of several keys with an anchor"},
+		{`{"metadata": {"(labels)": {"=(*)": "x", "e": "q"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "x", "d": "z", "e": "r"}}, "b": "y"}`, "", false, "and a field that does not hold"},
+		{`{"(a)": {"(l)": ["x*", "y*"], "m": "z"}, "b": "x"}`, `{"a": {"l": ["x1"], "m": "z"}, "b": "y"}`, "", true, "a condition within the condition"},
 	} {
 		r := compile(t, c.pattern).Match(variable.Context{"x": c.filled}, decode(t, c.resource))
 		if got := errors.Is(r.Err, comparison.ErrIndeterminate); got != c.doubt || !c.doubt && !r.Skip {
 			t.Errorf("%s: %s on %s: %s %v", c.reason, c.pattern, c.resource, outcome(r), r.Err)
 		}
+	}
+	if r := compile(t, `{"(a)": ["x*", "?1"], "l": ["x*", "y*"]}`).Match(nil, decode(t, `{"a": ["x1"], "l": ["x1"]}`)); outcome(r) != "fail" || r.Doubt != nil {
+		t.Errorf("a list that is no condition, beside one that holds: %s %v", outcome(r), r.Doubt)
 	}
 	if _, err := pattern.Compile(newEngine(t), decode(t, `{"a": ">many"}`)); err == nil {
 		t.Error("an order over a text is compiled")

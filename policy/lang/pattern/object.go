@@ -154,10 +154,10 @@ func (e *entry) condition(r *run, members map[string]any) verdict {
 func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 	var v, doubtful verdict
 	if !e.wild {
-		v = e.valueAt(r, members, e.key)
+		v = e.conditionAt(r, members, e.key)
 	} else {
 		for _, key := range e.keys(members) {
-			v = e.valueAt(r, members, key)
+			v = e.conditionAt(r, members, key)
 			if v.kind.holds() || v.kind == broken {
 				break
 			}
@@ -179,12 +179,12 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 	return v
 }
 
-func (e *entry) valueAt(r *run, members map[string]any, key string) verdict {
+func (e *entry) conditionAt(r *run, members map[string]any, key string) verdict {
 	value, ok := members[key]
 	if !ok {
 		return fail("a value", nil).missing(true).under(key)
 	}
-	return e.node.match(r, value).under(key)
+	return r.condition(e.node, value).under(key)
 }
 
 // keys are the object's keys that match an entry, or the entry's own if there is none. They are
@@ -204,10 +204,19 @@ func (e *entry) keys(members map[string]any) []string {
 }
 
 // all judges each of the keys that a wildcard matches.
-func (e *entry) all(members map[string]any, judge func(key string) verdict) verdict {
+func (e *entry) all(r *run, members map[string]any, judge func(key string) verdict) verdict {
 	var skip verdict
-	for _, key := range e.keys(members) {
-		switch v := judge(key); v.kind {
+	keys := e.keys(members)
+	for i, key := range keys {
+		v := judge(key)
+		r.strict = r.strict || v.kind == failed && len(keys) > 1
+		if r.lax && v.kind == held {
+			return v
+		}
+		if r.lax && v.kind == failed && i < len(keys)-1 {
+			continue
+		}
+		switch v.kind {
 		case held:
 		case partly:
 			if skip.kind == held {
@@ -224,7 +233,7 @@ func (e *entry) all(members map[string]any, judge func(key string) verdict) verd
 
 func (e *entry) anchored(r *run, members map[string]any) verdict {
 	if e.wild {
-		return e.all(members, func(key string) verdict { return e.anchoredAt(r, members, key) })
+		return e.all(r, members, func(key string) verdict { return e.anchoredAt(r, members, key) })
 	}
 	return e.anchoredAt(r, members, e.key)
 }
@@ -273,7 +282,7 @@ func (e *entry) field(r *run, members map[string]any) verdict {
 	case e.anchor == global:
 		return e.global(r, members)
 	case e.wild:
-		return e.all(members, func(key string) verdict { return e.fieldAt(r, members, key) })
+		return e.all(r, members, func(key string) verdict { return e.fieldAt(r, members, key) })
 	}
 	return e.fieldAt(r, members, e.key)
 }

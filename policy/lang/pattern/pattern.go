@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -69,6 +70,16 @@ func Compile(engine *jmespath.Engine, value any) (*Pattern, error) {
 // are evaluated first, also those of parts that would not be reached. Neither data nor resource
 // is modified.
 func (p *Pattern) Match(data variable.Context, resource any) Result {
+	return p.run(data, func(r *run) verdict { return p.root.match(r, resource) })
+}
+
+// MatchCondition is Match for the value of a condition, such as (x) in a patch. Where it holds in
+// one reading and not in another, the result has Doubt.
+func (p *Pattern) MatchCondition(data variable.Context, value any) Result {
+	return p.run(data, func(r *run) verdict { return r.condition(p.root, value) })
+}
+
+func (p *Pattern) run(data variable.Context, match func(*run) verdict) Result {
 	r := run{}
 	if len(p.slots) > 0 {
 		f := filler{data: data}
@@ -80,7 +91,7 @@ func (p *Pattern) Match(data variable.Context, resource any) Result {
 			r.filled = append(r.filled, n)
 		}
 	}
-	return result(p.root.match(&r, resource))
+	return result(match(&r))
 }
 
 func result(v verdict) Result {
@@ -102,4 +113,29 @@ func result(v verdict) Result {
 type run struct {
 	filled []node // by slot
 	budget comparison.Budget
+	lax    bool // as in Kyverno: the first item of a pattern's list, and one of the keys that a wildcard matches
+	strict bool // a part failed that lax leaves out
+}
+
+// condition judges the value of a condition. One that does not hold disables the rule, so that it
+// is in doubt where it may hold in Kyverno.
+func (r *run) condition(n node, value any) verdict {
+	before := r.strict
+	r.strict = false
+	v := n.match(r, value)
+	if v.kind == failed && r.strict {
+		r.lax = true
+		lax := n.match(r, value)
+		r.lax = false
+		switch {
+		case lax.kind == broken:
+			v = lax
+		case lax.kind.holds():
+			v.why.doubt = fmt.Errorf("%w: of several items of a list, or of several keys that a wildcard matches, one holds, which may be the only one that Kyverno compares", comparison.ErrIndeterminate)
+		default:
+			v.why.doubt = cmp.Or(v.why.doubt, lax.doubt())
+		}
+	}
+	r.strict = before
+	return v
 }
