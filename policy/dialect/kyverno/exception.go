@@ -194,7 +194,7 @@ type exceptionScope struct {
 }
 
 func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, error) {
-	block, err := match.CompileSelecting(d.Spec.Match, "spec.match")
+	block, err := match.CompileExcepting(d.Spec.Match, "spec.match")
 	scope := exceptionScope{match: block}
 	if d.Spec.Conditions == nil {
 		return scope, err

@@ -113,6 +113,34 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestExemptingKinds: a kind that Kyverno reads as another one, of which there are no objects, may
+// select and not exempt.
+func TestExemptingKinds(t *testing.T) {
+	for kind, right := range map[string]string{
+		"*/v1/Pod": "v1/Pod", "*/v*/Pod": "v*/Pod", "*/*/Widget": "*/Widget", "*/v1/*": "v1/*", "scale": "*/scale",
+		"v1/Pod": "", "*/Pod": "", "Pod": "", "apps/v1/Deployment": "", "*/*/scale": "", "*/scale": "", "Pod.status": "", "*/v1/Pod.status": "",
+		"*/v1/Pod/status": "", "v1beta1/Widget": "", "ex.io/v10/Widget": "", "v2alpha1/Widget/scale": "", "v1/*": "", "widget": "",
+	} {
+		want := "match.any[0].resources.kinds[0]: \"" + kind + "\" is of another kind in Kyverno, where it exempts nothing: write " + right
+		exempting := document(t, kinds(kind))
+		if _, err := match.CompileSelecting(exempting, "match"); err != nil {
+			t.Errorf("%s in a match: %v", kind, err)
+		}
+		if _, err := match.CompileExcepting(exempting, "match"); (err == nil) != (right == "") || err != nil && err.Error() != want {
+			t.Errorf("%s in an exception: %v", kind, err)
+		}
+		_, err := match.CompileSelection(document(t, kinds("Secret")), &exempting, "rule", "")
+		if (err == nil) != (right == "") || err != nil && !strings.Contains(err.Error(), "rule.exclude.any[0].resources.kinds[0]: ") {
+			t.Errorf("%s in an exclude: %v", kind, err)
+		}
+	}
+	for _, text := range []string{"all: [{resources: {kinds: ['*/v1/Pod']}}]", "resources: {kinds: ['*/v1/Pod']}"} {
+		if _, err := match.CompileExcepting(document(t, text), "exclude"); err == nil {
+			t.Errorf("%s exempts", text)
+		}
+	}
+}
+
 // TestMatchesMore: what a block asks of subjects that are not as usual.
 func TestMatchesMore(t *testing.T) {
 	resources := func(more string) string { return "any: [{resources: {" + more + "}}]" }

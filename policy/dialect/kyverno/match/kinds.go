@@ -97,6 +97,29 @@ func isVersion(s string) bool {
 		strings.ToLower(rest) == rest && !strings.Contains(rest, ".")
 }
 
+// ofAnother returns the kind to write for one that Kyverno's ParseKindSelector reads as another, of
+// which there are no objects: a version behind a wildcard is a kind there, as is a subresource alone.
+func ofAnother(text string) string {
+	parts := strings.Split(text, "/")
+	switch _, every := ofEveryKind(text); {
+	case len(parts) == 1 && every:
+		return "*/" + text
+	case len(parts) == 3 && parts[0] == "*" && isVersion(parts[1]) && !every && strings.Trim(text, "*/") != "" && !strings.Contains(parts[2], "."):
+		return text[len("*/"):]
+	}
+	return ""
+}
+
+// foreign refuses, in a block that exempts, kinds that exempt nothing in Kyverno. In a match they
+// select more than there.
+func (b Block) foreign() error {
+	var errs []error
+	for _, f := range b.filters {
+		errs = append(errs, f.foreign...)
+	}
+	return errors.Join(errs...)
+}
+
 // check refuses a selector that can match nothing by its text.
 func (s kindSelector) check(path string) error {
 	if right := s.rightKind(); right != "" {

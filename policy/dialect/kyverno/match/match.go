@@ -48,7 +48,8 @@ type filter struct {
 	kinds []kindSelector
 	names []string
 	// empty: nothing is named, which matches nothing, as in Kyverno.
-	empty bool
+	empty   bool
+	foreign []error // its kinds that exempt nothing in Kyverno
 	resourceFilter
 }
 
@@ -87,8 +88,13 @@ func Compile(m Document, path string) (Block, error) {
 	return b, errors.Join(errs...)
 }
 
-// CompileSelecting is Compile for a block that must match something: a match, or the match
-// of an exception.
+// CompileExcepting is CompileSelecting for the match of an exception.
+func CompileExcepting(m Document, path string) (Block, error) {
+	b, err := CompileSelecting(m, path)
+	return b, errors.Join(err, b.foreign())
+}
+
+// CompileSelecting is Compile for a block that must match something, as the match of a rule.
 func CompileSelecting(m Document, path string) (Block, error) {
 	b, err := Compile(m, path)
 	if err == nil && b.Empty() {

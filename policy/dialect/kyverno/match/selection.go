@@ -31,7 +31,7 @@ func CompileSelection(match Document, exclude *Document, path, namespace string)
 	var excluded Block
 	if exclude != nil {
 		excluded, err = Compile(*exclude, path+".exclude")
-		errs = append(errs, err)
+		errs = append(errs, err, excluded.foreign())
 		if errors.Join(errs...) == nil && excluded.covers(matched) {
 			errs = append(errs, field.Fail(path+".exclude", "leaves out everything that match selects, and so the rule would apply to nothing"))
 		}

@@ -38,6 +38,9 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 		if err == nil {
 			f.kinds = append(f.kinds, kind)
 		}
+		if right := ofAnother(text); right != "" {
+			f.foreign = append(f.foreign, field.Fail(at(resources+".kinds", i), "%q is of another kind in Kyverno, where it exempts nothing: write %s", text, right))
+		}
 	}
 	for i, name := range d.Names {
 		errs = append(errs, CheckName(name, at(resources+".names", i)))
