@@ -68,10 +68,7 @@ func Pointer(tokens []string) string {
 // allowed to those that add one. A negative index counts from the end, as in Kyverno: -1 is the
 // last element, or for those that add one the position after it.
 func position(token string, size int, adds bool) (int, error) {
-	if token == "-" {
-		if !adds {
-			return 0, errMissing
-		}
+	if token == "-" && adds {
 		return size, nil
 	}
 	index, err := strconv.Atoi(token)
