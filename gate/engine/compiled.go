@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -36,7 +37,7 @@ type Documents struct {
 func CompileDocuments(objects []workload.Object, known *Resources, offline bool, clock func() time.Time) (Documents, error) {
 	var faults []error
 	policies := slices.DeleteFunc(slices.Clone(objects), func(object workload.Object) bool {
-		_, defines := Defined(object)
+		_, defines := constraint.Defined(object)
 		if !defines && !IsResource(object) {
 			return false
 		}

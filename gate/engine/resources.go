@@ -51,7 +51,7 @@ func (r *Resources) Advising(what string) *Resources {
 func (r *Resources) Add(object workload.Object) error {
 	key := namespaced(object.Namespace(), object.Name())
 	content := object.Content()
-	if kind, is := Defined(object); is {
+	if kind, is := constraint.Defined(object); is {
 		r.kinds = append(r.kinds, kind)
 	}
 	switch {
@@ -75,29 +75,6 @@ func (r *Resources) Add(object workload.Object) error {
 		r.secrets[key] = secret{kind: kind, data: data}
 	}
 	return nil
-}
-
-// Defined returns the kind that a custom resource definition defines.
-func Defined(definition workload.Object) (constraint.Resource, bool) {
-	if definition.Kind() != "CustomResourceDefinition" || definition.Group() != "apiextensions.k8s.io" {
-		return constraint.Resource{}, false
-	}
-	spec, _ := definition.Content()["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	kind, _ := names["kind"].(string)
-	plural, _ := names["plural"].(string)
-	group, _ := spec["group"].(string)
-	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
-}
-
-// Definitions returns the kinds that the custom resource definitions among objects define.
-func Definitions(objects []workload.Object) (kinds []constraint.Resource) {
-	for _, o := range objects {
-		if kind, ok := Defined(o); ok {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
 }
 
 // Named implements constraint.Resources by the custom resource definitions.

@@ -15,30 +15,6 @@ type Resource = builtin.Resource
 // those that run images come first.
 func Known() []Resource { return builtin.Resources() }
 
-// CheckDefinition refuses a kind that a custom resource definition cannot define: in a group of
-// Kubernetes' own, which have no dot in their names, or in place of one of the known kinds.
-func CheckDefinition(defined Resource, known []Resource) error {
-	if !strings.Contains(defined.Group, ".") {
-		return fmt.Errorf("it defines %s in the group %q, which is not for custom resources: groups are domains, such as example.com", defined.Kind, defined.Group)
-	}
-	for _, k := range known {
-		if k != defined && k.Group == defined.Group && (k.Kind == defined.Kind || k.Name == defined.Name) {
-			return fmt.Errorf("it defines %s again: it is %s, and %s here; leave one of them out", kindIn(k), formOf(k), formOf(defined))
-		}
-	}
-	return nil
-}
-
-func kindIn(r Resource) string { return strings.Trim(r.Group+"/"+r.Kind, "/") }
-
-func formOf(r Resource) string {
-	scope := "namespaced"
-	if r.Cluster {
-		scope = "cluster-scoped"
-	}
-	return r.Kind + " (" + r.Name + ", " + scope + ")"
-}
-
 // Resources lists the kinds of the API server in addition to those that Known returns.
 type Resources interface {
 	// Named returns the resources of a name, in a group or, for *, in any of them.
@@ -183,6 +159,9 @@ func hinted(text string, groups []string, resources Resources) (list []kind) {
 	name, sub, _ := strings.Cut(text, "/")
 	for _, group := range groups {
 		for _, r := range from.Hints(group, name) {
+			if slices.Contains(resources.Named(group, name), r) {
+				continue // a policy that matches none of these is refused all the same
+			}
 			list = append(list, kind{group: r.Group, name: r.Kind, subresource: sub, resource: r.Name, hinted: true})
 		}
 	}

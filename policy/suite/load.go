@@ -321,7 +321,7 @@ func (s *loaded) readPolicies() error {
 		}
 		for _, object := range s.inNamespace(objects) {
 			left := engine.LeftAside(object)
-			_, defines := engine.Defined(object)
+			_, defines := constraint.Defined(object)
 			switch {
 			case left != "":
 				s.apart = append(s.apart, notEvaluated{Policy: evaluation.Policy{Object: object}, why: left})
@@ -354,7 +354,7 @@ func readObjects(path string) ([]workload.Object, error) {
 		return nil, err
 	}
 	objects, err := engine.ReadDocuments([]string{path})
-	objects, wrong := engine.CheckDefinitions(objects, constraint.Known())
+	objects, wrong := constraint.CheckDefinitions(objects, constraint.Known())
 	return objects, errors.Join(err, wrong)
 }
 

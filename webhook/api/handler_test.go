@@ -175,13 +175,15 @@ spec:
 		body   string
 		query  string
 		status int
-		// namespaces of the objects that were judged
+		// namespaces of the objects that were judged, in their metadata
 		namespaces []string
 	}{
 		{"a pod", pod, "", 200, []string{"default"}},
 		{"a pod in a namespace of the query", pod, "namespace=shop", 200, []string{"shop"}},
 		{"a pod and one with a namespace of its own", pod + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: own}\nspec: {containers: []}\n", "namespace=shop", 200, []string{"shop", "own"}},
 		{"JSON", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Service"}]}{"apiVersion": "v1", "kind": "Service"}`, "", 200, []string{"default", "default"}},
+		{"an object of the cluster, which names a namespace", "apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: kube-system}\n", "", 200, []string{""}},
+		{"a kind that may be in a namespace, and names one", "apiVersion: example.com/v1\nkind: Node\nmetadata: {name: a, namespace: own}\n", "", 200, []string{"own"}},
 		{"nothing", "", "", 400, nil},
 		{"only a comment", "# nothing\n", "", 400, nil},
 		{"no object", "a: b\n", "", 400, nil},
@@ -210,7 +212,7 @@ spec:
 			}
 			var namespaces []string
 			for _, request := range j.requests {
-				namespaces = append(namespaces, request.Subject.Namespace)
+				namespaces = append(namespaces, request.Object.Namespace())
 				if !request.Anonymous || request.Subject.Bare {
 					t.Errorf("anonymous %t, bare %t: want a known object without the use of its credentials", request.Anonymous, request.Subject.Bare)
 				}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	jsonv1 "encoding/json"
 	"errors"
@@ -16,8 +17,10 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // Query is the body of a request with images.
@@ -160,14 +163,17 @@ func (p *pending) readManifests(body []byte, rawQuery string) ([]gate.Request, e
 	images := 0
 	requests := make([]gate.Request, 0, len(objects))
 	for _, object := range objects {
+		namespace := cmp.Or(object.Namespace(), p.call.Namespace)
+		if !isNamespace(namespace) {
+			return nil, problemf(Malformed, "%s: metadata.namespace %q is not a valid name of a namespace", object.Source(), namespace)
+		}
+		if constraint.IsClusterScoped(object.Group(), object.Kind()) {
+			object = stored.In(object, "")
+		} else {
+			object = stored.In(object, namespace)
+		}
 		request := gate.Request{Object: object, Anonymous: true}
-		request.Subject.Namespace = object.Namespace()
-		if request.Subject.Namespace == "" {
-			request.Subject.Namespace = p.call.Namespace
-		}
-		if !isNamespace(request.Subject.Namespace) {
-			return nil, problemf(Malformed, "%s: metadata.namespace %q is not a valid name of a namespace", object.Source(), request.Subject.Namespace)
-		}
+		request.Subject.Namespace = namespace
 		if uses, err := workload.Extract(object); err == nil { // else the gate reports the error
 			images += len(uses)
 		}

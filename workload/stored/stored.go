@@ -57,6 +57,30 @@ func Object(o workload.Object) workload.Object {
 	return changed
 }
 
+// In returns an object with the namespace in its metadata, as an API server sets it; an empty one removes it, as
+// from an object of a cluster-scoped kind.
+func In(o workload.Object, namespace string) workload.Object {
+	if o.IsZero() || o.IsDocument() || o.Namespace() == namespace {
+		return o
+	}
+	content := decode(o.JSON())
+	meta, _ := content["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	content["metadata"] = meta
+	if namespace == "" {
+		delete(meta, "namespace")
+	} else {
+		meta["namespace"] = namespace
+	}
+	placed, err := o.With(content)
+	if err != nil {
+		return o // not possible: it was read from the same text
+	}
+	return placed
+}
+
 // decode keeps numbers as they are written: a float64 rounds large integers.
 func decode(text []byte) (object map[string]any) {
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -179,8 +179,9 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	from.answer(&options)
 	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
+		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Scopes: from.scopes, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
 	}
+	config.Scopes.Warn = t.Warn
 	var live *liveCluster
 	if f.cluster {
 		live, err = openCluster(t, f)

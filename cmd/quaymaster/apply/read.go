@@ -22,17 +22,19 @@ import (
 
 // read are the documents of a run.
 type read struct {
-	policies   []evaluation.Policy
-	exceptions []workload.Object
-	roots      []workload.Object
-	globals    []workload.Object // GlobalContextEntries from the policies' files
-	objects    []workload.Object
-	beside     []workload.Object // objects from the policies' files, for look-ups
-	leftAside  []string          // warnings about documents of kinds that are not implemented, and empty files
-	unread     []error           // about policies
-	known      *engine.Resources
-	kinds      []constraint.Resource
-	evaluated  []constraint.Resource // of definitions among the objects: hints
+	policies    []evaluation.Policy
+	exceptions  []workload.Object
+	roots       []workload.Object
+	globals     []workload.Object // GlobalContextEntries from the policies' files
+	objects     []workload.Object
+	beside      []workload.Object // objects from the policies' files, for look-ups
+	leftAside   []string          // warnings about documents of kinds that are not implemented, and empty files
+	unread      []error           // about policies
+	known       *engine.Resources
+	kinds       []constraint.Resource
+	definitions []workload.Object     // of kinds, in the policies' files
+	evaluated   []constraint.Resource // of definitions among the objects: hints
+	scopes      evaluation.Scopes
 }
 
 // Named implements constraint.Resources.
@@ -86,6 +88,9 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 			}
 		}
 	}
+	if _, err := constraint.CheckDefinitions(from.definitions, constraint.Known()); err != nil {
+		return nil, err
+	}
 	if len(from.policies)+len(from.leftAside) == 0 {
 		if err := errors.Join(from.unread...); err != nil {
 			return nil, err
@@ -104,22 +109,22 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	}
 	for _, name := range f.resources {
 		objects, err := manifest.Read(name, t.In)
-		if err == nil {
-			_, err = engine.CheckDefinitions(objects, slices.Concat(from.evaluated, from.kinds))
-		}
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}
 		if len(objects) == 0 {
 			from.leftAside = append(from.leftAside, "-r "+name+": no objects in it")
 		}
-		from.evaluated = append(engine.Definitions(objects), from.evaluated...)
 		from.objects = append(from.objects, objects...)
 	}
+	if _, err := constraint.CheckDefinitions(from.objects, from.kinds); err != nil {
+		return nil, fmt.Errorf("-r: %w", err)
+	}
+	from.evaluated = constraint.Definitions(from.objects)
 	if len(from.objects) == 0 && !f.cluster {
 		return nil, fmt.Errorf("-r %s: no objects in it", strings.Join(f.resources, ", "))
 	}
-	if err := from.place(cmp.Or(f.namespace, "default"), f.namespace != ""); err != nil {
+	if err := from.place(cmp.Or(f.namespace, "default")); err != nil {
 		return nil, err
 	}
 	for _, object := range from.objects {
@@ -130,12 +135,13 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 	return from, nil
 }
 
-// place puts the objects into their namespaces. Named reports that the user named the namespace.
-func (r *read) place(namespace string, named bool) error {
-	if err := manifest.CheckKinds(r.objects, r.kinds, named); err != nil {
+// place puts the objects into their namespaces.
+func (r *read) place(namespace string) error {
+	if err := manifest.CheckKinds(r.objects, r.kinds); err != nil {
 		return fmt.Errorf("-r: %w", err)
 	}
 	r.objects = evaluation.InNamespace(r.objects, namespace, slices.Concat(r.evaluated, r.kinds))
+	r.scopes = evaluation.NewScopes(r.evaluated, r.kinds, namespace)
 	return r.contradiction()
 }
 
@@ -160,12 +166,12 @@ func (r *read) contradiction() error {
 // document keeps one document of the policies' files.
 func (r *read) document(object workload.Object) error {
 	left := engine.LeftAside(object)
-	kind, defines := engine.Defined(object)
+	kind, defines := constraint.Defined(object)
 	switch {
 	case left != "":
 		r.leftAside = append(r.leftAside, left)
 	case defines:
-		r.kinds = append([]constraint.Resource{kind}, r.kinds...)
+		r.definitions, r.kinds = append(r.definitions, object), append([]constraint.Resource{kind}, r.kinds...)
 	case object.Kind() == "PolicyException":
 		r.exceptions = append(r.exceptions, object)
 	case isGlobalEntry(object):

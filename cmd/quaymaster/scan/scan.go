@@ -37,6 +37,7 @@ import (
 type scanFlags struct {
 	files, excluded []string
 	objects         []workload.Object // of the files
+	scopes          evaluation.Scopes // of objects
 	namespace       string
 	outputs         output.Flags
 	all             bool
@@ -271,8 +272,13 @@ func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report
 	if err != nil {
 		return nil, nil, err
 	}
+	scopes := f.scopes
+	scopes.Labels = func(namespace string) map[string]string {
+		labels, _ := from.Known.Labels(namespace) // nil for unknown ones
+		return labels
+	}
 	o := scan.Options{
-		Decider: decider, State: view, Observer: told, Sinks: []report.Sink{tally}, Excluded: f.excluded,
+		Decider: scoped{scopes, decider}, State: view, Observer: told, Sinks: []report.Sink{tally}, Excluded: f.excluded,
 		Namespaces: scanNamespaces{from},
 	}
 	o.Cluster, err = f.cluster(t, from)
@@ -281,6 +287,17 @@ func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report
 	}
 	made, err := scan.New(o)
 	return made, view, err
+}
+
+// scoped evaluates objects by their scopes.
+type scoped struct {
+	scopes  evaluation.Scopes
+	decider evaluation.Decider
+}
+
+// DecideAll implements scan.Decider.
+func (s scoped) DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome {
+	return s.scopes.DecideAll(ctx, s.decider, requests, progress)
 }
 
 // scanTagAge is how long a scan caches the digest of a tag, and the absence of signatures, so
@@ -317,11 +334,10 @@ func (f *scanFlags) readFiles(t command.Terminal) error {
 	if err != nil {
 		return err
 	}
-	f.setup.Evaluated = input.Evaluated
+	f.setup.Evaluated, f.scopes = input.Evaluated, input.Scopes(t)
 	for i := range requests {
 		f.objects = append(f.objects, requests[i].Object)
 	}
-	f.objects = evaluation.InNamespace(f.objects, f.namespace, slices.Concat(engine.Definitions(f.objects), definitions, constraint.Known()))
 	return nil
 }
 

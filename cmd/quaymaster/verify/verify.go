@@ -186,7 +186,7 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	}
 	progress := output.NewProgress(t)
 	end := progress.Wait("verifying")
-	outcomes := wired.DecideAll(ctx, requests, progress.Verified)
+	outcomes := q.input.Scopes(t).DecideAll(ctx, wired, requests, progress.Verified)
 	end()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")

@@ -48,7 +48,7 @@ func (c *Cluster) Add(objects ...workload.Object) {
 
 // Define adds the kind of a custom resource definition; other objects have no effect.
 func (c *Cluster) Define(definition workload.Object) {
-	if kind, ok := engine.Defined(definition); ok {
+	if kind, ok := constraint.Defined(definition); ok {
 		c.Kinds = slices.Insert(c.Kinds, 0, kind)
 	}
 }

@@ -45,6 +45,8 @@ type Config struct {
 	// Labels returns the labels of a namespace, and whether they are known; a nil function means
 	// that all are unknown.
 	Labels func(namespace string) (map[string]string, bool)
+	// Scopes are those of objects whose kinds only definitions next to them define.
+	Scopes Scopes
 	// Rewrite changes a policy's document before it is compiled; nil means no change.
 	Rewrite func(document any) any
 	// Options are the options of the gates.
@@ -285,6 +287,8 @@ func (e *Evaluator) EvaluateAll(ctx context.Context, objects []workload.Object, 
 	var gates []*policyGate
 	batches := map[*policyGate][]int{} // indexes in answers
 	requests := make([]gate.Request, len(objects))
+	scopes := e.config.Scopes
+	scopes.Labels = e.labels
 	for i, object := range objects {
 		answers[i].Object = object
 		request, err := e.request(object, operation, places)
@@ -307,7 +311,7 @@ func (e *Evaluator) EvaluateAll(ctx context.Context, objects []workload.Object, 
 		for n, i := range batches[with] {
 			batch[n] = requests[i]
 		}
-		for n, outcome := range with.gate.DecideAll(ctx, batch, nil) {
+		for n, outcome := range scopes.DecideAll(ctx, with.gate, batch, nil) {
 			i := batches[with][n]
 			answers[i].fill(ctx, with.set, outcome, existing{e.config.Targets, e.labels})
 		}

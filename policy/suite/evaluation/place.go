@@ -1,12 +1,11 @@
 package evaluation
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // InNoNamespace reports whether a kind is cluster-scoped, by the given kinds. Unknown kinds
@@ -33,27 +32,12 @@ func InNamespace(objects []workload.Object, namespace string, kinds []constraint
 	out := slices.Clone(objects)
 	for i, o := range out {
 		cluster := InNoNamespace(kinds, o.Group(), o.Kind())
-		if o.IsDocument() || cluster == (o.Namespace() == "") {
-			continue
-		}
-		var content map[string]any
-		decoder := json.NewDecoder(bytes.NewReader(o.JSON()))
-		decoder.UseNumber() // a float64 rounds large integers
-		if decoder.Decode(&content) != nil {
-			continue
-		}
-		meta, _ := content["metadata"].(map[string]any)
-		if meta == nil {
-			meta = map[string]any{}
-		}
-		content["metadata"] = meta
-		if cluster {
-			delete(meta, "namespace")
-		} else {
-			meta["namespace"] = namespace
-		}
-		if placed, err := o.With(content); err == nil {
-			out[i] = placed
+		switch {
+		case o.IsDocument() || cluster == (o.Namespace() == ""):
+		case cluster:
+			out[i] = stored.In(o, "")
+		default:
+			out[i] = stored.In(o, namespace)
 		}
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
@@ -27,7 +26,7 @@ func TestInNoNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wide, ok := engine.Defined(definition)
+	wide, ok := constraint.Defined(definition)
 	if !ok {
 		t.Fatal("a definition defines no kind")
 	}
@@ -43,7 +42,7 @@ func TestInNoNamespace(t *testing.T) {
 			t.Errorf("%s/%s in no namespace: %t", c.group, c.kind, got)
 		}
 	}
-	if _, ok := engine.Defined(workload.Object{}); ok {
+	if _, ok := constraint.Defined(workload.Object{}); ok {
 		t.Error("nothing defines a kind")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // namespaceName is the label by which the API server names every namespace.
@@ -18,7 +19,7 @@ func (r *Reader) Place(request *gate.Request) {
 	if object.IsZero() || object.IsDocument() || !r.ofCluster(object.Group(), object.Kind()) {
 		return
 	}
-	request.ClusterScoped = true
+	request.ClusterScoped, request.Object = true, stored.In(object, "")
 	s.Namespace, s.NamespaceKnown, s.NamespaceLabels = "", false, nil
 	if object.Group() == "" && object.Kind() == "Namespace" {
 		s.Namespace, s.NamespaceKnown, s.NamespaceLabels = object.Name(), true, ownLabels(object)

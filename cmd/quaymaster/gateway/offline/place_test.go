@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // TestPlace: -n is for objects that are in a namespace, as at admission.
@@ -47,10 +48,13 @@ func TestPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			request := gate.Request{Object: objects[0], Subject: policy.Subject{Namespace: "shop", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}}}
+			request := gate.Request{Object: stored.In(objects[0], "shop"), Subject: policy.Subject{Namespace: "shop", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}}}
 			reader.Place(&request)
 			if s := request.Subject; s.Namespace != r.namespace || s.NamespaceKnown != r.known || !maps.Equal(s.NamespaceLabels, r.labels) {
 				t.Errorf("namespace %q, known %t: %v", s.Namespace, s.NamespaceKnown, s.NamespaceLabels)
+			}
+			if want := map[bool]string{false: "shop"}[request.ClusterScoped]; request.Object.Namespace() != want {
+				t.Errorf("the object is in the namespace %q, want %q", request.Object.Namespace(), want)
 			}
 		})
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -24,8 +24,8 @@ type Flags struct {
 	Namespace string
 	// Definitions are kinds of custom resources, beside those that the files define.
 	Definitions []constraint.Resource
-	// Evaluated are the custom resource definitions in the files; Requests sets them.
-	Evaluated []workload.Object
+	// Evaluated are the kinds that custom resource definitions in the files define; Requests sets them.
+	Evaluated []constraint.Resource
 }
 
 // Register adds the flags to a command.
@@ -41,7 +41,6 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
 	}
 	var requests []gate.Request
-	kinds := f.Definitions
 	for _, written := range images {
 		if _, err := image.Parse(written); err != nil {
 			return nil, err
@@ -52,30 +51,14 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 		}
 		requests = append(requests, request)
 	}
-	for _, name := range f.Files {
-		objects, err := Read(name, t.In)
-		if errors.Is(err, workload.ErrNoKind) {
-			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
-		}
-		if err == nil {
-			_, err = engine.CheckDefinitions(objects, kinds)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("-f %s: %w", name, err)
-		}
-		for _, object := range objects {
-			requests = append(requests, gate.Request{Object: object})
-			if _, defines := engine.Defined(object); defines {
-				f.Evaluated = append(f.Evaluated, object)
-			}
-		}
-		kinds = append(engine.Definitions(objects), kinds...)
+	objects, err := f.objects(t)
+	if err != nil {
+		return nil, err
 	}
-	if err := f.checkKinds(requests); err != nil {
-		return nil, fmt.Errorf("-f: %w", err)
-	}
-	for i := range requests {
-		f.place(&requests[i], kinds)
+	for _, object := range objects {
+		request := gate.Request{Object: object}
+		f.resource(&request)
+		requests = append(requests, request)
 	}
 	documents, err := f.documents(t)
 	if err != nil {
@@ -93,17 +76,41 @@ func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, e
 	return requests, nil
 }
 
-// place gives an object a namespace, and the resource of its kind where one of f.Definitions names
-// it: the name in a definition next to the object is its author's.
-func (f *Flags) place(request *gate.Request, kinds []constraint.Resource) {
-	o, s := request.Object, &request.Subject
-	defines := func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }
-	i := slices.IndexFunc(kinds, defines)
-	if o.Namespace() == "" && s.Namespace == "" && (i < 0 || !kinds[i].Cluster) {
-		s.Namespace = f.Namespace
+// objects reads the objects of the files, in their namespaces.
+func (f *Flags) objects(t command.Terminal) ([]workload.Object, error) {
+	var all []workload.Object
+	for _, name := range f.Files {
+		objects, err := Read(name, t.In)
+		if errors.Is(err, workload.ErrNoKind) {
+			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-f %s: %w", name, err)
+		}
+		all = append(all, objects...)
 	}
+	_, err := constraint.CheckDefinitions(all, f.Definitions)
+	if err := errors.Join(err, CheckKinds(all, f.Definitions)); err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
+	f.Evaluated = constraint.Definitions(all)
+	return evaluation.InNamespace(all, f.Namespace, slices.Concat(f.Evaluated, f.Definitions, constraint.Known())), nil
+}
+
+// Scopes are those of the objects that Requests returned.
+func (f *Flags) Scopes(t command.Terminal) evaluation.Scopes {
+	scopes := evaluation.NewScopes(f.Evaluated, f.Definitions, f.Namespace)
+	scopes.Warn = t.Warn
+	return scopes
+}
+
+// resource sets the resource of the object's kind where one of f.Definitions names it: the name in a
+// definition next to the object is its author's.
+func (f *Flags) resource(request *gate.Request) {
+	o := request.Object
+	defines := func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }
 	if i := slices.IndexFunc(f.Definitions, defines); i >= 0 {
-		s.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}})
+		request.Subject.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}})
 	}
 }
 
@@ -119,14 +126,4 @@ func (f *Flags) documents(t command.Terminal) ([]workload.Object, error) {
 		all = append(all, read...)
 	}
 	return all, nil
-}
-
-func (f *Flags) checkKinds(requests []gate.Request) error {
-	var objects []workload.Object
-	for _, r := range requests {
-		if !r.Object.IsZero() {
-			objects = append(objects, r.Object)
-		}
-	}
-	return CheckKinds(objects, f.Definitions, f.Namespace != "" && f.Namespace != "default")
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/workload"
 	"github.com/quaymaster/quaymaster/workload/stored"
@@ -134,7 +133,7 @@ func ReadPolicies(name string, in io.Reader) ([]workload.Object, error) {
 // readObjects reads objects, without custom resource definitions that redefine the kinds of Kubernetes.
 func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
 	objects, err := readAll(name, in, files)
-	objects, wrong := engine.CheckDefinitions(objects, constraint.Known())
+	objects, wrong := constraint.CheckDefinitions(objects, constraint.Known())
 	return objects, errors.Join(err, wrong)
 }
 

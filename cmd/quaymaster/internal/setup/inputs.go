@@ -156,7 +156,7 @@ func (r reading) readFiles() (material, error) {
 // compile compiles documents into policies.
 func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	from := &Inputs{Known: read.known, Mirrors: read.mirrors}
-	read.known.Evaluated = engine.Definitions(r.Evaluated)
+	read.known.Evaluated = r.Evaluated
 	var err error
 	from.Store, err = r.trustStore(ctx, read.root, read.known, nil)
 	if err != nil {

@@ -28,27 +28,31 @@ func PolicyObjects(names []string) ([]workload.Object, error) {
 
 // Definitions returns the kinds that the custom resource definitions of --resource and those next to
 // policies define.
-func (f *Flags) Definitions() (kinds []constraint.Resource, err error) {
+func (f *Flags) Definitions() ([]constraint.Resource, error) {
+	var all []workload.Object
 	for _, name := range f.Resources {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--resource %s: %w", name, err)
 		}
-		kinds = append(kinds, engine.Definitions(objects)...)
+		all = append(all, objects...)
 	}
 	for _, name := range f.Policies {
 		if limit.CheckRegular(name) != nil {
 			continue // a pipe can be read once, for the policies
 		}
 		objects, _ := manifest.ReadPolicies(name, nil) // an error is that of the policies, which are read after
-		kinds = append(kinds, engine.Definitions(objects)...)
+		all = append(all, objects...)
 	}
-	return kinds, nil
+	if _, err := constraint.CheckDefinitions(all, constraint.Known()); err != nil {
+		return nil, fmt.Errorf("--resource and --policy: %w", err)
+	}
+	return constraint.Definitions(all), nil
 }
 
 // isUsed reports whether a file of --resource has a use for an object.
 func isUsed(o workload.Object) bool {
-	_, defines := engine.Defined(o)
+	_, defines := constraint.Defined(o)
 	return defines || engine.IsResource(o)
 }
 

@@ -24,13 +24,13 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
-	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Flags name the gate's inputs: policies, trust, mirrors and registries.
@@ -49,9 +49,9 @@ type Flags struct {
 	Bundle  bundleFlags
 	Cluster ClusterFlags
 	assumed assumptions
-	// Evaluated are the custom resource definitions among the evaluated objects, which the command
+	// Evaluated are the kinds that definitions among the evaluated objects define, which the command
 	// sets: hints, since the author of the objects does not choose what policies match.
-	Evaluated []workload.Object
+	Evaluated []constraint.Resource
 }
 
 // assumptions are what policies read of a request, and is not in files of objects.
