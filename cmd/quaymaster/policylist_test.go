@@ -22,6 +22,9 @@ func TestPolicyList(t *testing.T) {
 		"enforce.yaml":   rule("ClusterPolicy", "enforced", "validationFailureAction: Enforce", validate),
 		"audit.yaml":     rule("ClusterPolicy", "audited", "validationFailureAction: Audit", validate),
 		"generate.yaml":  rule("ClusterPolicy", "generated", "background: true", "generate: {apiVersion: v1, kind: ConfigMap, name: x, namespace: elsewhere, data: {data: {a: b}}}"),
+		"all.yaml":       rule("ClusterPolicy", "audited-in-all", "validationFailureAction: Enforce", "validate: {failureActionOverrides: [{action: Audit, namespaces: ['*']}], pattern: {metadata: {name: '?*'}}}"),
+		"some.yaml":      rule("ClusterPolicy", "audited-in-some", "validationFailureAction: Enforce", "validate: {failureActionOverrides: [{action: Audit, namespaces: [a]}], pattern: {metadata: {name: '?*'}}}"),
+		"json.yaml":      "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: documents}\nspec: {evaluation: {mode: JSON}, validations: [{expression: 'has(object.a)'}]}\n",
 		"exception.yaml": "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e, namespace: shop}\nspec: {exceptions: [{policyName: enforced, ruleNames: [r]}], match: {any: [{resources: {kinds: [Pod]}}]}}\n",
 		"look-up.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: elsewhere}\n",
 	}
@@ -33,10 +36,13 @@ func TestPolicyList(t *testing.T) {
 		return quaymaster(t, append([]string{"policy", "list"}, args...)...)
 	}
 	want := `POLICY                         MODE        READY  RULES  KINDS
+ClusterPolicy/audited-in-all   audit       True   1      ConfigMap,Pod
 ClusterPolicy/audited          audit       True   1      ConfigMap,Pod
 ClusterPolicy/enforced         enforce     True   1      ConfigMap,Pod
 PolicyException/shop/e         -           True   0      -
 ClusterPolicy/generated        background  True   1      ConfigMap,Pod
+ValidatingPolicy/documents     json        True   1      -
+ClusterPolicy/audited-in-some  enforce     True   1      ConfigMap,Pod
 `
 	if code, out, errs := list(folder); code != 0 || strings.Join(strings.Fields(out), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("status %d:\n%s%s\nwant\n%s", code, out, errs, want)
@@ -55,7 +61,7 @@ ClusterPolicy/generated        background  True   1      ConfigMap,Pod
 		}
 	}
 	ok(t, json.Unmarshal([]byte(out), &read))
-	if code != command.ExitDenied || read.Kind != "PolicyList" || len(read.Items) != 5 {
+	if code != command.ExitDenied || read.Kind != "PolicyList" || len(read.Items) != 8 {
 		t.Fatalf("status %d: %s", code, out)
 	}
 	for _, i := range read.Items {

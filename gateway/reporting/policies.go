@@ -64,6 +64,8 @@ func modeOf(l policies.Loaded) string {
 		return ui.ModeScan
 	case p.Broken == nil && len(p.Rules)+len(p.Validations) == 0:
 		return ui.ModeChange
+	case catalog.OnlyDocuments(p):
+		return ui.ModeJSON
 	case !p.AuditOnly:
 		return ui.ModeEnforce
 	case p.AuditedBy == "" && warns(l):

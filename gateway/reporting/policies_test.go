@@ -36,10 +36,11 @@ spec:
   validations: [{expression: "object.metadata.name != 'x'"}]
 ---
 `
+		payload = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: documents}\nspec: {evaluation: {mode: JSON}, validations: [{expression: 'has(object.a)'}]}\n"
 	)
 	path := filepath.Join(t.TempDir(), "a.yaml")
 	text := document("enforced", "Enforce", labels) + document("audited", "Audit", labels) + document("changing", "Enforce", patch) +
-		document("broken", "Enforce", "{name: r, "+pods+", validate: {pattern: 1, nonsense: true}}") + warns
+		document("broken", "Enforce", "{name: r, "+pods+", validate: {pattern: 1, nonsense: true}}") + warns + payload
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +65,7 @@ spec:
 		{"a failure denies", "ClusterPolicy/enforced", ui.PolicyActive, ui.ModeEnforce, "True"},
 		{"a failure is reported", "ClusterPolicy/audited", ui.PolicyActive, ui.ModeAudit, "True"},
 		{"a failure is shown to the user", "ValidatingPolicy/warning", ui.PolicyActive, ui.ModeWarn, "True"},
+		{"it is about documents", "ValidatingPolicy/documents", ui.PolicyActive, ui.ModeJSON, "True"},
 		{"it has no verdict", "ClusterPolicy/changing", ui.PolicyActive, ui.ModeChange, "True"},
 		{"it does not compile, and denies what it matches", "ClusterPolicy/broken", ui.PolicyBroken, ui.ModeEnforce, "False"},
 	} {
@@ -72,7 +74,7 @@ spec:
 			t.Errorf("%s: %+v", row.reason, got)
 		}
 	}
-	if len(found) != 5 {
+	if len(found) != 6 {
 		t.Errorf("%d documents: %+v", len(found), found)
 	}
 	if text, ok := loaded.Definition("ClusterPolicy/audited"); !ok || !strings.Contains(text, "validationFailureAction: Audit") || strings.Contains(text, "enforced") {

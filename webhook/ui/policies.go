@@ -25,6 +25,7 @@ const (
 	ModeAudit   = "audit"   // a failure is reported
 	ModeScan    = "scan"    // only scans evaluate it
 	ModeChange  = "change"  // it changes or creates objects, and has no verdict
+	ModeJSON    = "json"    // it is about documents that are no objects, on the command line alone
 )
 
 // PolicyDocument is the document of a policy with its state.

@@ -21,7 +21,8 @@ type Entry struct {
 	Source string `json:"source"`
 	// State is that of package catalog: ours, not-ours or broken.
 	State string `json:"state"`
-	// Mode is enforce, audit or background; empty for documents that are no policies.
+	// Mode is enforce, audit, background, or json for a policy of --payload alone, which no endpoint evaluates; empty for
+	// documents that are no policies.
 	Mode string `json:"mode,omitempty"`
 	// Ready is True, False or Unknown, as the gateway wrote it, or as it compiles; Reason is that of
 	// the condition.
@@ -37,6 +38,7 @@ const (
 	enforce    = "enforce"
 	audit      = "audit"
 	background = "background"
+	documents  = "json"
 )
 
 // Describe returns the entries of a catalog, of files or of a cluster. Effective are the policies that are
@@ -143,6 +145,8 @@ func mode(p *policy.Policy) string {
 	switch {
 	case p.OnlyScanned, len(p.Rules)+len(p.Validations)+len(p.Mutations) == 0 && p.Broken == nil:
 		return background
+	case catalog.OnlyDocuments(p):
+		return documents
 	case p.AuditOnly:
 		return audit
 	}

@@ -6,6 +6,7 @@ package action
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -104,9 +105,10 @@ func (a Actions) Enforces() bool { return a.usual == policy.Enforce }
 
 // CanEnforce reports whether a failure denies anywhere.
 func (a Actions) CanEnforce() bool {
-	for _, o := range a.overrides {
-		if o.action == policy.Enforce {
-			return true
+	for i := range a.overrides {
+		o := &a.overrides[i]
+		if o.action == policy.Enforce || o.isForAll() {
+			return o.action == policy.Enforce
 		}
 	}
 	return a.usual == policy.Enforce
@@ -155,6 +157,11 @@ func (a Actions) inherited(s *policy.Subject) (policy.Action, error) {
 	return settle(a.usual)
 }
 
+// isForAll reports whether the override applies everywhere, also where there is no namespace.
+func (o *override) isForAll() bool {
+	return o.selector == nil && slices.Contains(o.namespaces, "*")
+}
+
 // fits evaluates the namespace and its labels. A cluster-scoped object, such as a Namespace, has
 // no namespace labels. To weaken an action, an override must also match in Kyverno's reading. To
 // strengthen it, a match by the object's own name and labels is enough, although the requester
@@ -162,6 +169,8 @@ func (a Actions) inherited(s *policy.Subject) (policy.Action, error) {
 func (o *override) fits(s *policy.Subject) logic.Value {
 	namespace, labels, known := s.Namespace, s.NamespaceLabels, s.NamespaceKnown
 	switch {
+	case o.isForAll():
+		return logic.Is(true)
 	case s.Bare && namespace == "":
 		return logic.Indeterminate(match.Unknown("the object's namespace (validationFailureActionOverrides)"))
 	case s.Home() == "" && o.action != policy.Enforce:

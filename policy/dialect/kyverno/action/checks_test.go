@@ -104,3 +104,39 @@ func selector(tb testing.TB, text string) *match.Selector {
 	}
 	return &s
 }
+
+// TestCanEnforce: an override for every namespace decides in place of all that follow it, also of objects in no
+// namespace or an unknown one; any other leaves the rest.
+func TestCanEnforce(t *testing.T) {
+	override := func(a string, namespaces ...string) action.Override {
+		return action.Override{Action: a, Namespaces: namespaces}
+	}
+	selected := override("Audit", "*")
+	selected.NamespaceSelector = &match.Selector{MatchLabels: map[string]string{"env": "prod"}}
+	for _, c := range []struct {
+		reason, usual string
+		overrides     []action.Override
+		want          bool
+	}{
+		{"audit everywhere", "Enforce", []action.Override{override("Audit", "*")}, false},
+		{"audit everywhere, by one of several patterns", "Enforce", []action.Override{override("Audit", "a", "*")}, false},
+		{"audit everywhere, and enforced nowhere after it", "Enforce", []action.Override{override("Audit", "*"), override("Enforce", "a")}, false},
+		{"enforced in one namespace before", "Enforce", []action.Override{override("Enforce", "a"), override("Audit", "*")}, true},
+		{"audit in some namespaces", "Enforce", []action.Override{override("Audit", "a*")}, true},
+		{"audit by labels", "Enforce", []action.Override{selected}, true},
+		{"enforced everywhere", "Audit", []action.Override{override("Enforce", "*")}, true},
+	} {
+		actions, err := action.Compile(action.Document{Usual: c.usual, Overrides: c.overrides})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if actions.CanEnforce() != c.want {
+			t.Errorf("%s: %t", c.reason, !c.want)
+		}
+		for _, s := range []*policy.Subject{{Namespace: "a"}, {Namespace: "b"}, {Kind: "Node"}, {Shape: policy.Shape{Bare: true}}} {
+			if got, err := actions.Of(s, ""); !c.want && (got != policy.Audit || err != nil) {
+				t.Errorf("%s, %+v: %s, %v", c.reason, s, got, err)
+			}
+		}
+	}
+}

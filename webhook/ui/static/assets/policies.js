@@ -27,7 +27,7 @@ export async function policies(page) {
 
 function summary(items) {
   const modes = items.map((p) => (p.document || {}).mode).filter(Boolean);
-  const some = [["enforce", "enforced"], ["warn", "warning"], ["audit", "audited"], ["scan", "for scans"], ["change", "changing objects"]].map(([mode, word]) => [modes.filter((m) => m === mode).length, word]).filter(([n]) => n > 0);
+  const some = [["enforce", "enforced"], ["warn", "warning"], ["audit", "audited"], ["scan", "for scans"], ["change", "changing objects"], ["json", "for documents"]].map(([mode, word]) => [modes.filter((m) => m === mode).length, word]).filter(([n]) => n > 0);
   return plural(items.length, "policy", "policies") + (some.length ? ": " + some.map(([n, word]) => count(n) + " " + word).join(", ") : "") + ".";
 }
 
@@ -42,7 +42,7 @@ const row = (p, documents) => h("tr", { "data-policy": p.id },
   h("td", { "data-label": "Results" }, over(p), results(sum(p))),
   h("td", { "data-label": "Last error" }, lastError(p)));
 
-const MODES = { enforce: ["denied", "Enforce", "a failure denies"], warn: ["warned", "Warn", "a failure is shown to the user"], audit: ["warned", "Audit", "a failure is reported"], scan: ["unchecked", "Scan", "only scans evaluate it"], change: ["unchecked", "Changes", "it changes or creates objects"] };
+const MODES = { enforce: ["denied", "Enforce", "a failure denies"], warn: ["warned", "Warn", "a failure is shown to the user"], audit: ["warned", "Audit", "a failure is reported"], scan: ["unchecked", "Scan", "only scans evaluate it"], change: ["unchecked", "Changes", "it changes or creates objects"], json: ["unchecked", "JSON", "it is about documents that are no objects: quaymaster verify --payload"] };
 
 // mode is the effect of a failure.
 export function mode(p) {
