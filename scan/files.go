@@ -21,17 +21,17 @@ var _ Cluster = (*Files)(nil)
 // NewFiles creates Files of objects. The resource of a kind that is not in kinds is unknown.
 func NewFiles(objects []workload.Object, kinds []constraint.Resource) *Files {
 	f := &Files{objects: map[Kind][]workload.Object{}}
+	known := map[[2]string]Kind{}
 	for _, o := range objects {
+		if kind, is := known[[2]string{o.APIVersion(), o.Kind()}]; is {
+			f.objects[kind] = append(f.objects[kind], o)
+			continue
+		}
 		kind := Kind{Group: o.Group(), Version: o.Version(), Kind: o.Kind(), Namespaced: o.Namespace() != "", IsOfFiles: true}
 		if i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }); i >= 0 {
 			kind.Resource = kinds[i].Name
 		}
-		i := slices.IndexFunc(f.kinds, func(k Kind) bool { return k.Group == kind.Group && k.Version == kind.Version && k.Kind == kind.Kind })
-		if i < 0 {
-			f.kinds = append(f.kinds, kind)
-		} else {
-			kind = f.kinds[i]
-		}
+		known[[2]string{o.APIVersion(), o.Kind()}], f.kinds = kind, append(f.kinds, kind)
 		f.objects[kind] = append(f.objects[kind], o)
 	}
 	return f

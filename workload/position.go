@@ -44,6 +44,7 @@ type written struct {
 	once  sync.Once
 	marks []mark // of YAML
 	nodes []node // of JSON
+	paces []Position
 }
 
 // Position returns the position of the value at a JSON pointer (RFC 6901): its first character,
@@ -109,6 +110,9 @@ func (v Value) below(names []string) (Value, bool) {
 // position returns the position of the value at a path.
 func (w *written) position(path []string, want Value) (Position, bool) {
 	w.once.Do(func() {
+		for from, p := 0, (Position{w.file, w.line, w.column}); from <= len(w.text); from += pace {
+			w.paces, p = append(w.paces, p), p.after(w.text[from:min(from+pace, len(w.text))])
+		}
 		if w.isYAML {
 			w.marks = readMarks(w.text)
 		} else if nodes, err := index(w.text); err == nil {
@@ -136,14 +140,23 @@ func (w *written) position(path []string, want Value) (Position, bool) {
 	return w.place(from), true
 }
 
+// pace is the distance of the stored positions of a text: in a line of megabytes, each position would cost its length.
+const pace = 4096
+
 // place converts an offset to a position.
-func (w *written) place(at int) Position {
-	before := w.text[:at]
-	p := Position{File: w.file, Line: w.line + strings.Count(before, "\n"), Column: w.column}
-	if newline := strings.LastIndexByte(before, '\n'); newline >= 0 {
-		before, p.Column = before[newline+1:], 1
+func (w *written) place(at int) Position { return w.paces[at/pace].after(w.text[at/pace*pace : at]) }
+
+// after returns the position behind a text, which may begin and end within a character.
+func (p Position) after(text string) Position {
+	p.Line += strings.Count(text, "\n")
+	if newline := strings.LastIndexByte(text, '\n'); newline >= 0 {
+		text, p.Column = text[newline+1:], 1
 	}
-	p.Column += utf8.RuneCountInString(before)
+	for i := range len(text) {
+		if utf8.RuneStart(text[i]) {
+			p.Column++
+		}
+	}
 	return p
 }
 

@@ -59,6 +59,30 @@ func TestPosition(t *testing.T) {
 	}
 }
 
+// TestPositionsOfLongLines: positions in a line of many characters of several bytes, and behind it, are exact.
+func TestPositionsOfLongLines(t *testing.T) {
+	const items = 5_000
+	var text strings.Builder
+	text.WriteString("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[")
+	columns := make([]int, items)
+	column := len(text.String()) + 1
+	for i := range columns {
+		item := fmt.Sprintf("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"x\":\"日本%d\"}", i)
+		columns[i], column = column, column+len([]rune(item))+1
+		text.WriteString(item + ",")
+	}
+	text.WriteString("\n {\"apiVersion\":\"v1\",\"kind\":\"Pod\"}]}")
+	objects := read(t, text.String())
+	for i, want := range columns {
+		if found, ok := objects[i].Position(""); !ok || found.Line != 1 || found.Column != want {
+			t.Fatalf("item %d: %v, want column %d", i, found, want)
+		}
+	}
+	if found, ok := objects[items].Position(""); !ok || found.Line != 2 || found.Column != 2 {
+		t.Errorf("behind the line: %v", found)
+	}
+}
+
 func TestNoPosition(t *testing.T) {
 	const manifest = "apiVersion: v1\nkind: Pod\nspec: {containers: [{image: nginx}]}\n"
 	parsed, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod"}`))

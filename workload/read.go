@@ -82,8 +82,7 @@ func (r *reader) fail(err error) error { return fmt.Errorf("%s: %w", r.where(), 
 // readJSON parses objects after the trimmed white space.
 func (r *reader) readJSON(input, trimmed []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(input))
-	at := (&written{text: string(trimmed), line: 1, column: 1}).place(len(trimmed))
-	from := 0
+	at, from := Position{Line: 1, Column: 1}.after(string(trimmed)), 0
 	for {
 		r.document++
 		var raw json.RawMessage
@@ -95,8 +94,7 @@ func (r *reader) readJSON(input, trimmed []byte) error {
 			return r.fail(fmt.Errorf("JSON: %w", err))
 		}
 		begin := int(decoder.InputOffset()) - len(raw)
-		at = (&written{text: string(input[from:begin]), line: at.Line, column: at.Column}).place(begin - from)
-		from = begin
+		at, from = at.after(string(input[from:begin])), begin
 		text := &written{file: r.name, text: string(raw), line: at.Line, column: at.Column}
 		if err := r.add(raw, text); err != nil {
 			return err

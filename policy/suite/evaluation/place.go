@@ -26,12 +26,21 @@ var policyKinds = []string{
 	"quaymaster.dev/RegistryMirror", "quaymaster.dev/ImageOverride",
 }
 
+// groupKind is a kind in its group.
+type groupKind struct{ group, kind string }
+
 // InNamespace sets the namespace of objects that have none, as kubectl does, and removes that of
 // cluster-scoped ones, as the API server does.
 func InNamespace(objects []workload.Object, namespace string, kinds []constraint.Resource) []workload.Object {
 	out := slices.Clone(objects)
+	known := map[groupKind]bool{}
 	for i, o := range out {
-		cluster := InNoNamespace(kinds, o.Group(), o.Kind())
+		of := groupKind{o.Group(), o.Kind()}
+		cluster, is := known[of]
+		if !is {
+			cluster = InNoNamespace(kinds, o.Group(), o.Kind())
+			known[of] = cluster
+		}
 		switch {
 		case o.IsDocument() || cluster == (o.Namespace() == ""):
 		case cluster:

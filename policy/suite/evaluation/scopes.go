@@ -20,7 +20,7 @@ type Decider interface {
 // only a definition next to the objects has their kind in no namespace: its author would take them out
 // of rules for namespaces. The zero value evaluates each object once.
 type Scopes struct {
-	hints     []constraint.Resource
+	hints     map[groupKind]bool
 	namespace string
 	// Labels returns the labels of a namespace; nil if they are unknown. The function may be nil.
 	Labels func(namespace string) map[string]string
@@ -31,10 +31,12 @@ type Scopes struct {
 // NewScopes returns the Scopes for kinds that definitions next to the objects define, without those that
 // trusted definitions do. The namespace is that of objects without one.
 func NewScopes(hints, trusted []constraint.Resource, namespace string) Scopes {
-	isKnown := func(hint constraint.Resource) bool {
-		return !hint.Cluster || slices.ContainsFunc(trusted, func(r constraint.Resource) bool { return r.Group == hint.Group && r.Kind == hint.Kind })
+	s := Scopes{hints: map[groupKind]bool{}, namespace: namespace}
+	for _, hint := range hints {
+		isKnown := slices.ContainsFunc(trusted, func(r constraint.Resource) bool { return r.Group == hint.Group && r.Kind == hint.Kind })
+		s.hints[groupKind{hint.Group, hint.Kind}] = hint.Cluster && !isKnown
 	}
-	return Scopes{hints: slices.DeleteFunc(slices.Clone(hints), isKnown), namespace: namespace}
+	return s
 }
 
 // DecideAll evaluates requests. The outcomes are in their order.
@@ -65,7 +67,7 @@ func (s Scopes) DecideAll(ctx context.Context, by Decider, requests []gate.Reque
 // doubts reports whether it is not known if the object is in a namespace.
 func (s Scopes) doubts(r *gate.Request) bool {
 	return !r.ClusterScoped && !r.Object.IsZero() && r.Object.Namespace() == "" && r.Subject.Namespace == "" &&
-		slices.ContainsFunc(s.hints, func(k constraint.Resource) bool { return k.Group == r.Object.Group() && k.Kind == r.Object.Kind() })
+		s.hints[groupKind{r.Object.Group(), r.Object.Kind()}]
 }
 
 // placed returns the request for the object in the namespace.

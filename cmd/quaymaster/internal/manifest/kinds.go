@@ -14,24 +14,27 @@ import (
 // trusted kinds, next to policies or in --resource, decide.
 func CheckKinds(objects []workload.Object, trusted []constraint.Resource) error {
 	var errs []error
-	defined := constraint.Definitions(objects)
+	clustered, names := map[groupKind]bool{}, map[groupKind]constraint.Resource{} // by the kind, and by the resource
+	for _, k := range constraint.Definitions(objects) {
+		clustered[groupKind{k.Group, k.Kind}], names[groupKind{k.Group, k.Name}] = k.Cluster, k
+	}
 	for _, o := range objects {
 		if o.IsDocument() || isDefined(trusted, o) {
 			continue
 		}
-		for _, k := range defined {
-			switch {
-			case o.Group() != k.Group:
-			case o.Kind() == k.Kind && k.Cluster && o.Namespace() != "":
-				errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has its kind in none: if that is right, put the definition next to the policies or into --resource",
-					o.Source(), o))
-			case o.Kind() != k.Kind && k.Name == constraint.NameOf(o.Kind()):
-				errs = append(errs, fmt.Errorf("%s: a definition next to %s defines %s.%s as %s: leave one of them out", o.Source(), o, k.Name, k.Group, k.Kind))
-			}
+		if o.Namespace() != "" && clustered[groupKind{o.Group(), o.Kind()}] {
+			errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has its kind in none: if that is right, put the definition next to the policies or into --resource",
+				o.Source(), o))
+		}
+		if k, is := names[groupKind{o.Group(), constraint.NameOf(o.Kind())}]; is && k.Kind != o.Kind() {
+			errs = append(errs, fmt.Errorf("%s: a definition next to %s defines %s.%s as %s: leave one of them out", o.Source(), o, k.Name, k.Group, k.Kind))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// groupKind is a group with a kind, or with a resource.
+type groupKind struct{ group, name string }
 
 func isDefined(kinds []constraint.Resource, o workload.Object) bool {
 	return slices.ContainsFunc(kinds, func(k constraint.Resource) bool { return k.Group == o.Group() && k.Kind == o.Kind() })
