@@ -75,9 +75,8 @@ func modeOf(l policies.Loaded) string {
 	}
 }
 
-// warns reports whether an audited policy shows its failures to the requesting user. Only documents
-// tell that apart: a ClusterImagePolicy that does not enforce warns, and the policies.kyverno.io
-// kinds list their actions.
+// warns reports whether an audited policy shows its failures to the requesting user. Only documents tell that
+// apart: a ClusterImagePolicy that does not enforce warns, and the policies.kyverno.io kinds list their actions.
 func warns(l policies.Loaded) bool {
 	if l.Policy.Kind == "ClusterImagePolicy" {
 		return true

@@ -21,7 +21,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/condition"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
-	"github.com/quaymaster/quaymaster/policy/lang/variable"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/podsecurity"
 )
@@ -214,7 +213,7 @@ func (e exceptionScope) MayRematch() bool {
 }
 
 // Covers evaluates match and conditions. An indeterminate object is not covered.
-func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, error) {
+func (e exceptionScope) Covers(ctx context.Context, s *policy.Subject) (bool, error) {
 	matched, err := e.match.Matches(s, match.Excepting).Result()
 	if err != nil || !matched || e.conditions == nil {
 		return matched && err == nil, err
@@ -224,7 +223,7 @@ func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, erro
 			return false, err
 		}
 	}
-	result, err := e.conditions.Evaluate(variable.Context{"request": rulecontext.Request(s, nil)})
+	result, err := e.conditions.Evaluate(rulecontext.Entries{}.Context(ctx, rulecontext.Source{Subject: s}))
 	if err != nil {
 		return false, field.Below("spec.conditions", err)
 	}

@@ -165,3 +165,42 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestExceptionsForAccounts: conditions of an exception read the requesting service account, as rules do: it is empty
+// for another user, and unknown without a user, so that no default stands in its place.
+func TestExceptionsForAccounts(t *testing.T) {
+	whole := func(user string) *policy.Subject {
+		return &policy.Subject{
+			Kind: "Pod", Version: "v1", Name: "a", Namespace: "a", Operation: "CREATE", User: policy.User{Name: user},
+			Request: policy.RequestFrom([]byte(`{"userInfo": {"username": "` + user + `"}}`)),
+		}
+	}
+	file := &policy.Subject{Kind: "Pod", Version: "v1", Name: "a", Namespace: "a", Operation: "CREATE"}
+	const robot = "system:serviceaccount:ci:robot"
+	for _, c := range []struct {
+		reason, key, operator, value string
+		subject                      *policy.Subject
+		covers                       bool
+	}{
+		{"the account", "serviceAccountName", "Equals", "robot", whole(robot), true},
+		{"another account", "serviceAccountName", "Equals", "robot", whole("system:serviceaccount:ci:other"), false},
+		{"its namespace", "serviceAccountNamespace", "Equals", "ci", whole(robot), true},
+		{"no account, of an account", "serviceAccountName || ''", "Equals", "", whole(robot), false},
+		{"no account, of a user", "serviceAccountName || ''", "Equals", "", whole("ann"), true},
+		{"all but one, of that one", "serviceAccountName || ''", "NotEquals", "robot", whole(robot), false},
+		{"all but one, of another", "serviceAccountName || ''", "NotEquals", "robot", whole("ann"), true},
+		{"no account, of a file", "serviceAccountName || ''", "Equals", "", file, false},
+		{"no namespace, of a file", "serviceAccountNamespace || ''", "Equals", "", file, false},
+		{"all but one, of a file", "serviceAccountName || ''", "NotEquals", "robot", file, false},
+		{"images, which an exception does not see", "images.containers.c.registry || ''", "Equals", "", whole(robot), false},
+	} {
+		e, err := newCompiler(t, nil).CompileException([]byte("{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {exceptions: [{policyName: p, ruleNames: [r]}], "+
+			"match: {any: [{resources: {kinds: [Pod]}}]}, conditions: {any: [{key: \"{{ "+c.key+" }}\", operator: "+c.operator+", value: '"+c.value+"'}]}}}"), "test.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if covers, err := e.Scope.Covers(t.Context(), c.subject); covers != c.covers {
+			t.Errorf("%s: %t, %v", c.reason, covers, err)
+		}
+	}
+}
