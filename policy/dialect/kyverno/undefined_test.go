@@ -29,6 +29,9 @@ func TestAlwaysTheSame(t *testing.T) {
 	}
 	const entry = "{name: team, variable: {value: {a: x}}}"
 	for _, c := range []struct{ reason, good, bad, want string }{
+		{"a member of the request in other cases", deny("request.userInfo.username || ''"), deny("request.userinfo.username || ''"), "validate.deny.conditions: a variable reads request.userinfo, which no request has: write request.userInfo"},
+		{"the old object in other cases", deny("request.oldObject.data.a || ''"), deny("request.oldobject.data.a || ''"), "which no request has: write request.oldObject"},
+		{"a member that a suite may define", deny("request.mode || ''"), deny("request.subresource || ''"), "which no request has: write request.subResource"},
 		{"a name with a default", deny("request.object.data.a || ''"), deny("requst.object.data.a || ''"), "validate.deny.conditions: a variable reads requst, which nothing defines: did you mean request?"},
 		{"an entry with a default", denied(entry, "team.a || ''"), denied(entry, "teams.a || ''"), "did you mean team?"},
 		{"a name in a function", deny("not_null(request.object.data.a, '')"), deny("not_null(object.data.a, '')"), "reads object, which nothing defines"},

@@ -262,6 +262,17 @@ func members() []string {
 	}
 }
 
+// Misspelt returns the member of a request that a name writes in other cases; empty for other names, which suites may
+// define. An expression that reads such a member finds nothing in every request.
+func Misspelt(name string) string {
+	for _, member := range append(members(), "object", "oldObject") {
+		if strings.EqualFold(member, name) && member != name {
+			return member
+		}
+	}
+	return ""
+}
+
 // Members returns all members that are known.
 func (v Variable) Members() map[string]any {
 	all := make(map[string]any, len(v.came)+len(members()))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 )
 
 // Reading is the subject fields that expressions read; the zero Reading has none.
@@ -20,6 +21,8 @@ type Reading struct {
 	request bool
 	// names are the members of the context that are read, as far as they are spelled out.
 	names []string
+	// misspelt is the first member of the request that is written in other cases.
+	misspelt string
 }
 
 // BeyondObject reports whether a value depends on more of the request than the object and
@@ -266,6 +269,9 @@ func (r *Reading) member(at part, name string) part {
 		}
 		return known // the policy's own variable, or a statement's member
 	case request:
+		if r.misspelt == "" && admissionrequest.Misspelt(name) != "" {
+			r.misspelt = name
+		}
 		switch name {
 		case "object":
 			return object

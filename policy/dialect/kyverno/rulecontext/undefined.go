@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/internal/spelling"
+	"github.com/quaymaster/quaymaster/policy/internal/admissionrequest"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -38,6 +39,9 @@ func undefinedEntries(list []Document, path string, known []string) error {
 }
 
 func (r *Reading) undefined(path string, known []string) error {
+	if r.misspelt != "" {
+		return field.Fail(path, "a variable reads request.%s, which no request has: write request.%s", r.misspelt, admissionrequest.Misspelt(r.misspelt))
+	}
 	for _, name := range r.names {
 		if Reserved(name) || slices.Contains(known, name) || isConstant(name) {
 			continue
