@@ -179,9 +179,10 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	from.answer(&options)
 	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Scopes: from.scopes, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
+		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Scopes: from.scopes,
+		Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
 	}
-	config.Scopes.Warn = t.Warn
+	config.Scopes.Warn = once(t.Warn)
 	var live *liveCluster
 	if f.cluster {
 		live, err = openCluster(t, f)
@@ -205,6 +206,17 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	}
 	work.objects = append(work.objects, listed...)
 	return work, nil
+}
+
+// once returns a function that passes each message on once: an object may be evaluated several times.
+func once(warn func(message string)) func(message string) {
+	done := map[string]bool{}
+	return func(message string) {
+		if !done[message] {
+			done[message] = true
+			warn(message)
+		}
+	}
 }
 
 // compile compiles the policies.

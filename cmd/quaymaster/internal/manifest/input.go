@@ -110,7 +110,8 @@ func (f *Flags) resource(request *gate.Request) {
 	o := request.Object
 	defines := func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }
 	if i := slices.IndexFunc(f.Definitions, defines); i >= 0 {
-		request.Subject.Request = policy.RequestOf(map[string]any{"resource": map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}})
+		resource := map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}
+		request.Subject.Request = policy.RequestOf(map[string]any{"resource": resource})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // CheckKinds refuses objects of which the custom resource definitions among them contradict how policies
-// would see them: in no namespace, although the object names one, or as a resource of another kind. The author of an object would take it out of policies. Definitions of
-// trusted kinds, next to policies or in --resource, decide.
+// would see them: in no namespace, although the object names one, or as a resource of another kind. The author
+// of an object would take it out of policies. Definitions of trusted kinds, next to policies or in --resource, decide.
 func CheckKinds(objects []workload.Object, trusted []constraint.Resource) error {
 	var errs []error
 	clustered, names := map[groupKind]bool{}, map[groupKind]constraint.Resource{} // by the kind, and by the resource
@@ -23,8 +23,8 @@ func CheckKinds(objects []workload.Object, trusted []constraint.Resource) error 
 			continue
 		}
 		if o.Namespace() != "" && clustered[groupKind{o.Group(), o.Kind()}] {
-			errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has its kind in none: if that is right, put the definition next to the policies or into --resource",
-				o.Source(), o))
+			errs = append(errs, fmt.Errorf("%s: %s is in a namespace, and a definition next to it has its kind in none: "+
+				"if that is right, put the definition next to the policies or into --resource", o.Source(), o))
 		}
 		if k, is := names[groupKind{o.Group(), constraint.NameOf(o.Kind())}]; is && k.Kind != o.Kind() {
 			errs = append(errs, fmt.Errorf("%s: a definition next to %s defines %s.%s as %s: leave one of them out", o.Source(), o, k.Name, k.Group, k.Kind))
