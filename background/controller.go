@@ -52,7 +52,8 @@ func New(o Options) (*Controller, error) {
 	}
 	return &Controller{
 		options: o, queue: queue.New(), there: newDownstreams(), limiter: writelimit.New[queue.Key](o.Now),
-		rules: map[queue.RuleID]rule{}, hashes: map[queue.Key]sum{}, parts: parts{sums: map[part]sum{}}, positions: map[watched]string{}, watches: map[watched]*watching{},
+		rules: map[queue.RuleID]rule{}, hashes: map[queue.Key]sum{}, parts: parts{sums: map[part]sum{}},
+		positions: map[watched]string{}, watches: map[watched]*watching{},
 	}, nil
 }
 

@@ -136,7 +136,9 @@ func rulesOf(set *set.Set) (map[queue.RuleID][]policy.Target, []policy.ObjectKin
 
 // adopt sets the policies of the current work. It returns the rules that were added or changed,
 // and those that were removed or are unknown.
-func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[queue.RuleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[queue.RuleID]bool) {
+func (c *Controller) adopt(
+	ctx context.Context, set *set.Set, rules map[queue.RuleID][]policy.Target, kinds []policy.ObjectKind,
+) (fresh, gone map[queue.RuleID]bool) {
 	c.mu.Lock()
 	first := c.set == nil
 	c.set = set

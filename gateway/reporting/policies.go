@@ -75,8 +75,7 @@ func modeOf(l policies.Loaded) string {
 	}
 }
 
-// warns reports whether an audited policy shows its failures to the requesting user. Only documents tell that
-// apart: a ClusterImagePolicy that does not enforce warns, and the policies.kyverno.io kinds list their actions.
+// warns reports whether an audited policy shows its failures to the user: a ClusterImagePolicy does, other kinds list their actions.
 func warns(l policies.Loaded) bool {
 	if l.Policy.Kind == "ClusterImagePolicy" {
 		return true

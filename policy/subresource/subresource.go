@@ -91,11 +91,11 @@ func Requested(object map[string]any, differing []string, next bool) []string {
 // replicas, too, and the status of a custom kind without that subresource.
 func mayHaveWritten(object map[string]any, name string) bool {
 	entries := managed(object)
-	switch {
-	case name == scale:
+	switch name {
+	case scale:
 		owners := slices.DeleteFunc(entries, func(e map[string]any) bool { return !owns(e, "f:spec", "f:replicas") })
 		return len(owners) == 0 || slices.ContainsFunc(owners, isBy(scale))
-	case name == status:
+	case status:
 		_, known := builtin.Find(groupKind(object))
 		return known || slices.ContainsFunc(entries, isBy(status))
 	}
