@@ -23,6 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/flagsource"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/jp"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/log"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/mirror"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/node"
@@ -100,7 +101,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySources(cmd, t) }
 	usage.Adapt(root, t.Columns())
 	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
-	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t))
+	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t))
 	addGroup(root, "Clusters", serve.New(t), status.New(t), status.NewDoctor(t), scan.New(t), log.New(t))
 	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made

@@ -41,6 +41,7 @@ func TestVocabulary(t *testing.T) {
 		"serve":                 "it runs until it is stopped",
 		"demo":                  "it is for people",
 		"help":                  "it is for people",
+		"jp parse":              "the syntax tree is for people",
 		"completion bash":       "it prints a script",
 		"completion zsh":        "it prints a script",
 		"completion fish":       "it prints a script",

@@ -124,30 +124,15 @@ func resultCost(value any) int {
 // natives are the library's functions that remain in use, with their arguments. The library
 // implements them; their cost is charged here.
 func (e *Engine) natives() map[string]function.Function {
-	number, texts, list := []function.Kind{function.Number}, function.Strings(2), []function.Kind{function.Array}
-	table := map[string]function.Function{
-		"abs": {Arguments: number}, "ceil": {Arguments: number}, "floor": {Arguments: number},
-		"starts_with": {Arguments: texts}, "ends_with": {Arguments: texts},
-		"avg": {Arguments: list}, "max": {Arguments: list}, "min": {Arguments: list}, "sort": {Arguments: list},
-		"contains": {Arguments: []function.Kind{function.Array | function.String, function.Anything}}, "length": {Arguments: []function.Kind{function.String | function.Array | function.Object}},
-		"reverse": {Arguments: []function.Kind{function.Array | function.String}}, "to_array": {Arguments: []function.Kind{function.Anything}},
-		"type":  {Arguments: []function.Kind{function.Anything}},
-		"merge": {Arguments: []function.Kind{function.Object}, Variadic: true}, "not_null": {Arguments: []function.Kind{function.Anything}, Variadic: true},
-	}
+	table := function.Natives()
 	for name, f := range table {
-		f.Shallow = true
+		if f.Native {
+			continue
+		}
 		f.Call = func(a function.Arguments) (any, error) { return e.library.CallFunction(name, a, jp.NewInterpreter()) }
 		table[name] = f
 	}
-	for name := range expressionAt() {
-		table[name] = function.Function{Arguments: []function.Kind{function.Anything, function.Anything}, Native: true}
-	}
 	return table
-}
-
-// expressionAt lists the functions that take an expression, and as which argument.
-func expressionAt() map[string]int {
-	return map[string]int{"map": 0, "sort_by": 1, "max_by": 1, "min_by": 1}
 }
 
 // programSize returns the maximum number of instructions that a regular expression compiles to.

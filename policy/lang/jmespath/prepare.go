@@ -59,7 +59,7 @@ func (e *Engine) checkCall(node jp.ASTNode) (int, error) {
 	if got, want := len(node.Children), len(f.Arguments); !f.Takes(got) {
 		return 0, fmt.Errorf("%s: want %d arguments, got %d", name, want, got)
 	}
-	at, ok := expressionAt()[name]
+	at, ok := function.ExpressionAt()[name]
 	if !ok {
 		return -1, nil
 	}
