@@ -93,7 +93,7 @@ func (p *Program) check(rest string) string {
 		if strings.ContainsAny(word[:1], "|;&>#)`") {
 			break
 		}
-		flag, _, _ := strings.Cut(strings.ReplaceAll(strings.Trim(word, "[`).,;"), "[=", "="), "=") // --flag[=VALUE]
+		flag, _, _ := strings.Cut(strings.ReplaceAll(strings.Trim(word, "[]`).,;"), "[=", "="), "=") // --flag[=VALUE]
 		if variant.MatchString(flag) && !known[flag] && flag != "--help" && !strings.HasSuffix(flag, "-...") {
 			return fmt.Sprintf("quaymaster %s has no flag %s", name, flag)
 		}
