@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/apply"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/cel"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/convert"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/demo"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -101,7 +102,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySources(cmd, t) }
 	usage.Adapt(root, t.Columns())
 	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
-	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t))
+	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t), cel.New(t))
 	addGroup(root, "Clusters", serve.New(t), status.New(t), status.NewDoctor(t), scan.New(t), log.New(t))
 	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made

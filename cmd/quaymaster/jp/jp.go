@@ -4,27 +4,20 @@ package jp
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
-	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/internal/yamlline"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath/signature"
 	"github.com/quaymaster/quaymaster/report"
 )
-
-// maxInput bounds the data of an expression, in bytes, as an object at admission is bounded.
-const maxInput = 3 << 20
 
 // New is the command with its subcommands.
 func New(t command.Terminal) *cobra.Command {
@@ -100,30 +93,12 @@ this document, 2 for wrong use.`,
 	return cmd
 }
 
-// document reads the data of an expression.
+// document reads the data of an expression; without a file it is an empty object.
 func document(t command.Terminal, file string) (any, error) {
-	var text []byte
-	var err error
-	switch file {
-	case "":
+	if file == "" {
 		return map[string]any{}, nil
-	case "-":
-		text, err = limit.ReadAll(t.In, maxInput, "standard input")
-	default:
-		text, err = limit.ReadFile(file, maxInput, file)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("-f: %w", err)
-	}
-	text, err = yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, fmt.Errorf("-f %s: YAML: %w", file, yamlline.Readable(err))
-	}
-	var data any
-	if err := json.Unmarshal(text, &data); err != nil {
-		return nil, fmt.Errorf("-f %s: %w", file, err)
-	}
-	return data, nil
+	return command.ReadDocument(t, "-f", file)
 }
 
 func write(t command.Terminal, format string, result any) error {

@@ -67,7 +67,7 @@ func TestRefused(t *testing.T) {
 		{"no file", "", []string{"query", "a", "-f", "nothing"}, "nothing"},
 		{"a format", "", []string{"query", "a", "-o", "jsno"}, "did you mean json"},
 		{"no such function", "", []string{"functions", "tim_add"}, "did you mean time_add?"},
-		{"a document over the bound", strings.Repeat(" ", maxInput+1), []string{"query", "a", "-f", "-"}, "standard input"},
+		{"a document over the bound", strings.Repeat(" ", command.MaxDocument+1), []string{"query", "a", "-f", "-"}, "standard input"},
 	} {
 		if got, err := jp(t, c.in, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q\n%s", c.reason, err, c.want, got)

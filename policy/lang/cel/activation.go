@@ -20,8 +20,7 @@ type Inputs struct {
 	// place and must not change meanwhile, ref.Val, or func() any, which is called
 	// when the variable is first read. A variable without a value is a run-time error.
 	Variables map[string]any
-	// More has the values of declared variables that Variables does not have; nil for
-	// none.
+	// More has the values of declared variables that Variables does not have; nil for none.
 	More Values
 	// Functions are the implementations of the declared functions. Calling a missing one is an
 	// *UnknownError.
@@ -31,11 +30,9 @@ type Inputs struct {
 	// Namespace is that of the policy, for the resource library of a Namespaced
 	// environment.
 	Namespace string
-	// Now is the clock of time.now, which is read once; nil means that calling it
-	// is an *UnknownError.
+	// Now is the clock of time.now, which is read once; nil: calling it is an *UnknownError.
 	Now func() time.Time
-	// Random is the source of random(); nil means that calling it is an
-	// *UnknownError.
+	// Random is the source of random(); nil: calling it is an *UnknownError.
 	Random io.Reader
 }
 
@@ -82,6 +79,9 @@ type memo struct {
 func (s *Scope) NewActivation(inputs Inputs) *Activation {
 	return &Activation{scope: s, inputs: inputs}
 }
+
+// Cost is that of all expressions so far, in units of cel-go.
+func (a *Activation) Cost() uint64 { return a.spent }
 
 // Names that no expression can write.
 const (
