@@ -103,6 +103,8 @@ func TestConditionsInDoubt(t *testing.T) {
 		{`{"metadata": {"(labels)": {"=(*)": "x", "e": "q"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "x", "d": "z", "e": "q"}}, "b": "y"}`, "", true, "one of several keys with an anchor"},
 		{`{"metadata": {"(labels)": {"=(*)": "x", "e": "q"}}, "b": "x"}`, `{"metadata": {"labels": {"c": "x", "d": "z", "e": "r"}}, "b": "y"}`, "", false, "and a field that does not hold"},
 		{`{"(a)": {"(l)": ["x*", "y*"], "m": "z"}, "b": "x"}`, `{"a": {"l": ["x1"], "m": "z"}, "b": "y"}`, "", true, "a condition within the condition"},
+		{`{"(a)": {"m": [{"(metadata)": {"labels": {"*": "x"}}}], "n": ["x*", "y*"]}, "b": "x"}`, `{"a": {"m": [{"metadata": {"labels": {"c": "z", "d": "z"}}}, {"metadata": {"labels": {"c": "x"}}}], "n": ["x1"]}, "b": "y"}`, "", true, "the first item, behind a condition within that does not hold"},
+		{`{"(a)": {"m": [{"(metadata)": {"labels": {"*": "x"}}}], "n": ["x*", "y*"]}, "b": "x"}`, `{"a": {"m": [{"metadata": {"labels": {"c": "z", "d": "z"}}}, {"metadata": {"labels": {"c": "x"}}}], "n": ["y1"]}, "b": "y"}`, "", false, "the second item, behind a condition within that does not hold"},
 	} {
 		r := compile(t, c.pattern).Match(variable.Context{"x": c.filled}, decode(t, c.resource))
 		if got := errors.Is(r.Err, comparison.ErrIndeterminate); got != c.doubt || !c.doubt && !r.Skip {

@@ -120,6 +120,9 @@ type run struct {
 // condition judges the value of a condition. One that does not hold disables the rule, so that it
 // is in doubt where it may hold in Kyverno.
 func (r *run) condition(n node, value any) verdict {
+	if r.lax { // of a condition around this one, which is in doubt or not as a whole
+		return n.match(r, value)
+	}
 	before := r.strict
 	r.strict = false
 	v := n.match(r, value)
