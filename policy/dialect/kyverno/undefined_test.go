@@ -28,10 +28,25 @@ func TestAlwaysTheSame(t *testing.T) {
 		return "match: {any: [{resources: {kinds: [ConfigMap], " + field + "}}]}, exclude: {any: [{" + exclude + "}]}, validate: {deny: {}}"
 	}
 	const entry = "{name: team, variable: {value: {a: x}}}"
+	verify := func(more string) string {
+		return "match: {any: [{resources: {kinds: [Pod]}}]}, context: [" + entry + "], verifyImages: [{" + more + "}]"
+	}
+	const signed = "attestors: [{entries: [{keyless: {issuer: a, subject: b}}]}]"
+	scanned := func(key string) string {
+		return verify("imageReferences: ['*'], attestations: [{type: a/b, " + signed + ", conditions: [{all: [{key: \"{{ " + key + " }}\", operator: NotEquals, value: a}]}]}]")
+	}
+	refused := func(key string) string {
+		return verify("imageReferences: ['*'], attestations: [{name: scan, type: a/b, " + signed + "}], " +
+			"validate: {deny: {conditions: {any: [{key: \"{{ " + key + " }}\", operator: Equals, value: a}]}}}")
+	}
 	for _, c := range []struct{ reason, good, bad, want string }{
 		{"a member of the request in other cases", deny("request.userInfo.username || ''"), deny("request.userinfo.username || ''"), "validate.deny.conditions: a variable reads request.userinfo, which no request has: write request.userInfo"},
 		{"the old object in other cases", deny("request.oldObject.data.a || ''"), deny("request.oldobject.data.a || ''"), "which no request has: write request.oldObject"},
 		{"a member that a suite may define", deny("request.mode || ''"), deny("request.subresource || ''"), "which no request has: write request.subResource"},
+		{"images of an entry", verify("imageReferences: [\"{{ team.a || 'x' }}\"], " + signed), verify("imageReferences: [\"{{ teams.a || 'x' }}\"], " + signed), "verifyImages[0]: a variable reads teams, which nothing defines: did you mean team?"},
+		{"a signer of a member of the request", verify("imageReferences: ['*'], attestors: [{entries: [{keyless: {issuer: a, subject: \"{{ request.userInfo.username || '*' }}\"}}]}]"), verify("imageReferences: ['*'], attestors: [{entries: [{keyless: {issuer: a, subject: \"{{ request.userinfo.username || '*' }}\"}}]}]"), "verifyImages[0]: a variable reads request.userinfo, which no request has"},
+		{"conditions of a statement", scanned("score || ''"), scanned("request.userinfo.username || score"), "attestations[0].conditions: a variable reads request.userinfo, which no request has"},
+		{"a deny of a statement", refused("scan.score || ''"), refused("request.userinfo.username || scan.score"), "validate.deny.conditions: a variable reads request.userinfo, which no request has"},
 		{"a name with a default", deny("request.object.data.a || ''"), deny("requst.object.data.a || ''"), "validate.deny.conditions: a variable reads requst, which nothing defines: did you mean request?"},
 		{"an entry with a default", denied(entry, "team.a || ''"), denied(entry, "teams.a || ''"), "did you mean team?"},
 		{"a name in a function", deny("not_null(request.object.data.a, '')"), deny("not_null(object.data.a, '')"), "reads object, which nothing defines"},

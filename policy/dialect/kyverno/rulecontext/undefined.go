@@ -26,6 +26,14 @@ func UndefinedExpression(source, path string, known []string) error {
 	return r.undefined(path, known)
 }
 
+// Misspelt returns an error if a variable in a JSON value reads a member of the request in other cases. Unlike
+// Undefined, it is for values of which a statement gives further names.
+func Misspelt(value any, path string) error {
+	var r Reading
+	r.Value(value)
+	return r.spelling(path)
+}
+
 // undefinedEntries is Undefined for the entries of a context, which may read each other; inOrder
 // checks their order.
 func undefinedEntries(list []Document, path string, known []string) error {
@@ -38,9 +46,16 @@ func undefinedEntries(list []Document, path string, known []string) error {
 	return r.undefined(path, known)
 }
 
+func (r *Reading) spelling(path string) error {
+	if r.misspelt == "" {
+		return nil
+	}
+	return field.Fail(path, "a variable reads request.%s, which no request has: write request.%s", r.misspelt, admissionrequest.Misspelt(r.misspelt))
+}
+
 func (r *Reading) undefined(path string, known []string) error {
-	if r.misspelt != "" {
-		return field.Fail(path, "a variable reads request.%s, which no request has: write request.%s", r.misspelt, admissionrequest.Misspelt(r.misspelt))
+	if err := r.spelling(path); err != nil {
+		return err
 	}
 	for _, name := range r.names {
 		if Reserved(name) || slices.Contains(known, name) || isConstant(name) {

@@ -36,7 +36,7 @@ func entryOf(t *testing.T, namespace, text string) (*verifyimages.Entry, error) 
 	if err := yaml.Unmarshal([]byte("{"+text+"}"), &raw); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return verifyimages.Compile(verifyimages.Options{Engine: engine, Namespace: namespace}, raw, "rule", "verifyImages[0]")
+	return verifyimages.Compile(verifyimages.Options{Engine: engine, Namespace: namespace, Known: []string{"x"}}, raw, "rule", "verifyImages[0]")
 }
 
 // checkOf returns what a good entry asks of an image.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
@@ -26,6 +27,8 @@ type Options struct {
 	Namespace string
 	// SecretNamespace is where secrets are that a ClusterPolicy names without one.
 	SecretNamespace string
+	// Known are the names of the rule's context, which variables may read.
+	Known []string
 	// Platforms selects the manifests of a multi-platform image that must be verified.
 	Platforms policy.Platforms
 }
@@ -93,6 +96,7 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	if err != nil {
 		return nil, errors.Join(append(errs, field.Below(e.path, err))...)
 	}
+	errs = append(errs, rulecontext.Undefined(written, e.path, c.Known))
 	e.template, err = c.template(written, e.path)
 	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
@@ -125,7 +129,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 			var err error
 			compiled, err = condition.Compile(c.Engine.Foreign(), a.Conditions)
 			place := e.path + ".attestations[" + strconv.Itoa(i) + "].conditions"
-			errs = append(errs, field.Below(place, err), document.Constant(a.Conditions, place))
+			errs = append(errs, field.Below(place, err), document.Constant(a.Conditions, place), rulecontext.Misspelt(a.Conditions, place))
 		}
 		e.conditions = append(e.conditions, compiled)
 		a.Conditions = nil
@@ -145,7 +149,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		var err error
 		e.deny, err = condition.CompileDeny(c.Engine.Foreign(), v.Validate.Deny.Conditions)
 		errs = append(errs, field.Below(path+".deny.conditions", err),
-			document.Constant(v.Validate.Deny.Conditions, path+".deny.conditions"))
+			document.Constant(v.Validate.Deny.Conditions, path+".deny.conditions"), rulecontext.Misspelt(v.Validate.Deny.Conditions, path+".deny.conditions"))
 		e.message, err = c.template(v.Validate.Message, path+".message")
 		errs = append(errs, err)
 	}
