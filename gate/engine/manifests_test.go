@@ -25,6 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/workload"
+	"github.com/quaymaster/quaymaster/workload/stored"
 )
 
 // manifestLab has signers of manifests, two of which policies trust, and a registry.
@@ -331,8 +332,8 @@ func TestManifestsInAnImage(t *testing.T) {
 	})
 }
 
-// TestManifestNamespace: an object that names no namespace has the one of the command line, as the API server sets
-// it, and a manifest has to name the same one if it names any.
+// TestManifestNamespace: an object of a file is in the namespace that it is placed in, and a manifest has to name the
+// same one if it names any.
 func TestManifestNamespace(t *testing.T) {
 	l := newManifestLab(t)
 	bare := strings.Replace(plain, ", namespace: shop", "", 1)
@@ -348,9 +349,9 @@ func TestManifestNamespace(t *testing.T) {
 		{"none", l.sign(t, bare, plain, by), "", gate.Deny, "v1 ConfigMap a"},
 		{"the manifest names none", l.sign(t, bare, bare, by), "prod", gate.Allow, ""},
 		{"both name one", l.sign(t, plain, plain, by), "shop", gate.Allow, ""},
-		{"a kind without namespaces", l.sign(t, role, role, by), "prod", gate.Allow, ""},
+		{"a kind without namespaces", l.sign(t, role, role, by), "", gate.Allow, ""},
 	} {
-		result, reasons := decideManifest(t, l.gate(t, oneKey, ""), row.object, func(r *gate.Request) { r.Subject.Namespace = row.namespace })
+		result, reasons := decideManifest(t, l.gate(t, oneKey, ""), row.object, func(r *gate.Request) { r.Object = stored.In(r.Object, row.namespace) })
 		if result != row.want || !strings.Contains(reasons, row.why) {
 			t.Errorf("%s: %s, want %s because of %q:\n%s", row.reason, result, row.want, row.why, reasons)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/policy/signedmanifest"
 	"github.com/quaymaster/quaymaster/policy/signedmanifest/difference"
@@ -90,8 +89,6 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 	if !found {
 		group, version = "", group
 	}
-	object = placed(object, subject)
-	metadata, _ = object["metadata"].(map[string]any)
 	fields := ignoredFor(r.ignored, objectReference{
 		Group: group, Version: version, Kind: text(object, "kind"), Name: text(metadata, "name"), Namespace: text(metadata, "namespace"),
 	})
@@ -100,18 +97,6 @@ func (r *Rule) begin(ctx context.Context, subject *policy.Subject) (*evaluation,
 		terms:   difference.Terms{Ignored: fields, Domain: r.domain, Stored: isStored(subject, text(metadata, "resourceVersion"))},
 		bundles: map[named]*readBundle{}, manifests: map[string]parsed{}, compared: map[string]compared{}, made: map[string]made{},
 	}, nil
-}
-
-// placed returns an object of a file with the namespace that it is evaluated in, as the API server sets it: its
-// requests have one where an object is in any.
-func placed(object map[string]any, subject *policy.Subject) map[string]any {
-	metadata, _ := object["metadata"].(map[string]any)
-	name, _ := metadata["name"].(string)
-	namespace, _ := metadata["namespace"].(string)
-	if metadata == nil || namespace != "" || subject.Home() == "" || subject.Request.IsWhole() || constraint.IsClusterScoped(subject.Group, subject.Kind) {
-		return object
-	}
-	return withName(object, name, subject.Home())
 }
 
 // isStored reports whether the API server has stored the object before. Of a request of the API server
