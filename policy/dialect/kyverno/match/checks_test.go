@@ -118,8 +118,9 @@ func TestKinds(t *testing.T) {
 func TestExemptingKinds(t *testing.T) {
 	for kind, right := range map[string]string{
 		"*/v1/Pod": "v1/Pod", "*/v*/Pod": "v*/Pod", "*/*/Widget": "*/Widget", "*/v1/*": "v1/*", "scale": "*/scale",
+		"v10/Widget": "GROUP/v10/Widget", "v1beta10/Widget": "GROUP/v1beta10/Widget", "v10/Widget/scale": "GROUP/v10/Widget/scale",
 		"v1/Pod": "", "*/Pod": "", "Pod": "", "apps/v1/Deployment": "", "*/*/scale": "", "*/scale": "", "Pod.status": "", "*/v1/Pod.status": "",
-		"*/v1/Pod/status": "", "v1beta1/Widget": "", "ex.io/v10/Widget": "", "v2alpha1/Widget/scale": "", "v1/*": "", "widget": "",
+		"*/v1/Pod/status": "", "v1beta1/Widget": "", "v2/Widget": "", "ex.io/v10/Widget": "", "ex.io/v10/Widget/scale": "", "v2alpha1/Widget/scale": "", "v1/*": "", "widget": "",
 	} {
 		want := "match.any[0].resources.kinds[0]: \"" + kind + "\" is of another kind in Kyverno, where it exempts nothing: write " + right
 		exempting := document(t, kinds(kind))

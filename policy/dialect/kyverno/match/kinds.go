@@ -98,7 +98,8 @@ func isVersion(s string) bool {
 }
 
 // ofAnother returns the kind to write for one that Kyverno's ParseKindSelector reads as another, of
-// which there are no objects: a version behind a wildcard is a kind there, as is a subresource alone.
+// which there are no objects: a version behind a wildcard is a kind there, as is a subresource alone, and a version with
+// a number of two digits is a kind or a group where no group is before it.
 func ofAnother(text string) string {
 	parts := strings.Split(text, "/")
 	switch _, every := ofEveryKind(text); {
@@ -106,8 +107,23 @@ func ofAnother(text string) string {
 		return "*/" + text
 	case len(parts) == 3 && parts[0] == "*" && isVersion(parts[1]) && !every && strings.Trim(text, "*/") != "" && !strings.Contains(parts[2], "."):
 		return text[len("*/"):]
+	case (len(parts) == 2 || len(parts) == 3) && parts[0] != "*" && isVersion(parts[0]) && !isShortVersion(parts[0]):
+		return "GROUP/" + text
 	}
 	return ""
+}
+
+// isShortVersion reports whether Kyverno reads a text as a version where no group is before it: v1 or v1beta1, with
+// numbers of one digit.
+func isShortVersion(s string) bool {
+	isDigit := func(s string) bool { return len(s) == 1 && s[0] >= '0' && s[0] <= '9' }
+	major := strings.TrimPrefix(s, "v")
+	for _, stage := range []string{"alpha", "beta"} {
+		if before, minor, is := strings.Cut(major, stage); is {
+			return isDigit(before) && isDigit(minor)
+		}
+	}
+	return isDigit(major)
 }
 
 // foreign refuses, in a block that exempts, kinds that exempt nothing in Kyverno. In a match they
