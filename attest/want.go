@@ -50,7 +50,7 @@ type Gap struct {
 	Repository image.Repository
 	Where      string
 	Err        error
-	// Absent says that the repository does not have the image itself. It hides no evidence.
+	// Absent: the repository does not have the image itself. It hides no evidence.
 	Absent bool
 }
 

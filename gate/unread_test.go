@@ -172,8 +172,8 @@ func attestationTag(image gatetest.Image) string {
 	return strings.Replace(image.Manifest.Digest, ":", "-", 1) + ".att"
 }
 
-// TestOnlyAtATarget tells the three results of an image that its source no longer has, by digest: what
-// a target has of it counts, and where none has anything, nobody has seen the image.
+// TestOnlyAtATarget: the three results of an image that its source no longer has, by digest, differ: the evidence
+// of a target counts, and without any the image is not found.
 func TestOnlyAtATarget(t *testing.T) {
 	q := newQuays(t)
 	for _, c := range []struct {

@@ -79,9 +79,8 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 		errs = append(errs, field.Fail(path+".verifyImages", "want 1 to %d entries, found %d", maxEntries, len(doc.VerifyImages)))
 		return nil, errors.Join(errs...)
 	}
-	options := verifyimages.Options{
-		Engine: p.options.Engine, Namespace: p.out.Namespace, SecretNamespace: p.options.SecretNamespace, Known: r.values.Names(), Platforms: p.platforms,
-	}
+	options := verifyimages.Options{Engine: p.options.Engine, Namespace: p.out.Namespace, SecretNamespace: p.options.SecretNamespace, Platforms: p.platforms}
+	options.Known = r.values.Names()
 	for i, raw := range doc.VerifyImages {
 		short := "verifyImages[" + strconv.Itoa(i) + "]"
 		e, err := verifyimages.Compile(options, raw, path, short)

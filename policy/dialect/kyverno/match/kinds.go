@@ -97,9 +97,8 @@ func isVersion(s string) bool {
 		strings.ToLower(rest) == rest && !strings.Contains(rest, ".")
 }
 
-// ofAnother returns the kind to write for one that Kyverno's ParseKindSelector reads as another, of
-// which there are no objects: a version behind a wildcard is a kind there, as is a subresource alone, and a version with
-// a number of two digits is a kind or a group where no group is before it.
+// ofAnother returns the kind to write for one that Kyverno's ParseKindSelector reads as another, of which there are no objects: a
+// version behind a wildcard, a subresource alone, and a version without a group and with a number of two digits.
 func ofAnother(text string) string {
 	parts := strings.Split(text, "/")
 	switch _, every := ofEveryKind(text); {
@@ -107,27 +106,13 @@ func ofAnother(text string) string {
 		return "*/" + text
 	case len(parts) == 3 && parts[0] == "*" && isVersion(parts[1]) && !every && strings.Trim(text, "*/") != "" && !strings.Contains(parts[2], "."):
 		return text[len("*/"):]
-	case (len(parts) == 2 || len(parts) == 3) && parts[0] != "*" && isVersion(parts[0]) && !isShortVersion(parts[0]):
+	case (len(parts) == 2 || len(parts) == 3) && parts[0] != "*" && isVersion(parts[0]) && !wildcard.Any([]string{"v?", "v?alpha?", "v?beta?"}, parts[0]):
 		return "GROUP/" + text
 	}
 	return ""
 }
 
-// isShortVersion reports whether Kyverno reads a text as a version where no group is before it: v1 or v1beta1, with
-// numbers of one digit.
-func isShortVersion(s string) bool {
-	isDigit := func(s string) bool { return len(s) == 1 && s[0] >= '0' && s[0] <= '9' }
-	major := strings.TrimPrefix(s, "v")
-	for _, stage := range []string{"alpha", "beta"} {
-		if before, minor, is := strings.Cut(major, stage); is {
-			return isDigit(before) && isDigit(minor)
-		}
-	}
-	return isDigit(major)
-}
-
-// foreign refuses, in a block that exempts, kinds that exempt nothing in Kyverno. In a match they
-// select more than there.
+// foreign refuses, in a block that exempts, kinds that exempt nothing in Kyverno. In a match they select more than there.
 func (b Block) foreign() error {
 	var errs []error
 	for _, f := range b.filters {
@@ -200,8 +185,7 @@ func (s kindSelector) isPod() bool {
 	return s.kind == podKind && s.subresource == "" && s.group == "*" && (s.version == "*" || s.version == "v1")
 }
 
-// NamesSubresource reports whether a filter names a subresource of pods, with a wildcard or
-// without.
+// NamesSubresource reports whether a filter names a subresource of pods, with a wildcard or without.
 func (b Block) NamesSubresource(name string) bool {
 	return slices.ContainsFunc(b.filters, func(f filter) bool {
 		return slices.ContainsFunc(f.kinds, func(s kindSelector) bool {
