@@ -126,6 +126,27 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestScopesOfImages: a warning about an image counts like one about the object.
+func TestScopesOfImages(t *testing.T) {
+	const (
+		rule = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: p}\nspec:\n  validationFailureAction: Audit\n  rules:\n" +
+			"  - name: r\n    match: {any: [{resources: {kinds: [Widget], namespaces: [NAMESPACE]}}]}\n    imageExtractors: {Widget: [{path: /spec/image}]}\n" +
+			"    verifyImages: [{imageReferences: ['*'], mutateDigest: false, attestors: [{entries: [{keyless: {issuer: 'https://a', subject: b}}]}]}]\n"
+		objects = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\nspec: {image: '127.0.0.1:1/a:1'}\n---\n" +
+			"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n" +
+			"spec: {group: example.com, scope: Cluster, names: {kind: Widget, plural: widgets}}\n"
+	)
+	for namespace, isWarned := range map[string]bool{"shop": true, "other": false} {
+		folder := writeFiles(t, map[string]string{"policy.yaml": strings.Replace(rule, "NAMESPACE", namespace, 1), "objects.yaml": objects})
+		for _, args := range evaluating(folder, "-n", "shop")[:2] { // verify and explain
+			status, out, errs := piped(t, "", nil, args...)
+			if status != 0 || strings.Contains(out, "[missing-digest]") != isWarned || strings.Contains(errs, "as in the namespace shop") != isWarned {
+				t.Errorf("a rule for %s, %s: status %d\n%s%s", namespace, args[0], status, out, errs)
+			}
+		}
+	}
+}
+
 // TestContradictingDefinitions: two definitions of one kind or resource that differ are refused with both places.
 func TestContradictingDefinitions(t *testing.T) {
 	const (

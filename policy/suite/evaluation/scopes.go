@@ -82,8 +82,8 @@ func (s Scopes) placed(r gate.Request) gate.Request {
 	return r
 }
 
-// compareGravity orders outcomes by their gravity: denied, could not be verified, admitted with warnings, matched by no
-// policy (--require-match refuses it), admitted.
+// compareGravity orders outcomes by their gravity: denied, could not be verified, admitted with warnings, of the
+// object or of its images, matched by no policy (--require-match refuses it), admitted.
 func compareGravity(a, b *gate.Outcome) int {
 	refused := func(o *gate.Outcome) gate.Result {
 		if o.Result.Admits() {
@@ -91,5 +91,12 @@ func compareGravity(a, b *gate.Outcome) int {
 		}
 		return o.Result
 	}
-	return cmp.Or(refused(b).Compare(refused(a)), cmp.Compare(len(a.Warnings), len(b.Warnings)), a.Result.Compare(b.Result))
+	warnings := func(o *gate.Outcome) int {
+		count := len(o.Warnings)
+		for i := range o.Verdicts {
+			count += len(o.Verdicts[i].Warnings)
+		}
+		return count
+	}
+	return cmp.Or(refused(b).Compare(refused(a)), cmp.Compare(warnings(a), warnings(b)), a.Result.Compare(b.Result))
 }
