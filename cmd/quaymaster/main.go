@@ -99,7 +99,9 @@ Exit status: that of the command; docs/cli.md has a table.`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	flagsource.Register(root)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySources(cmd, t) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		return errors.Join(applySources(cmd, t), checkContext(cmd, t, args))
+	}
 	usage.Adapt(root, t.Columns())
 	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
 	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t), cel.New(t))

@@ -221,6 +221,7 @@ func TestNoLibraryTexts(t *testing.T) {
 		"policy list --kubeconfig " + file("list", "[]\n"):                                          "list: want a document of apiVersion v1 and kind Config",
 		"verify --policy " + valid + " --trusted-root " + file("root.json", "nope {") + " nginx":    "syntax error (line 1:1): invalid value nope",
 		"verify --policy " + valid + " --trusted-root " + file("other.json", `{"a": 1}`) + " nginx": `(line 1:2): unknown field "a"`,
+		"verify --from-cluster --kubeconfig " + kubeconfig + " production nginx":                    "production is a context: write --from-cluster --context production",
 		"verify --context production nginx":                                                         "--context and --kubeconfig are for --from-cluster",
 		"bundle create -o b --key k --context production":                                           "--context and --kubeconfig are for --from-cluster",
 		"apply --cluster --kubeconfig " + kubeconfig + " --context prod " + policy:                  "does not exist in kubeconfig",
