@@ -70,7 +70,6 @@ func (doc *Document) aboutRequest() bool {
 	}
 	var r rulecontext.Reading
 	r.Entries(doc.Context)
-	r.Value(doc.Preconditions)
 	v := doc.Validate
 	readBody(&r, body{Pattern: v.Pattern, AnyPattern: v.AnyPattern, Deny: v.Deny, ForEach: v.ForEach})
 	return r.BeyondObject()

@@ -125,8 +125,9 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	if err = errors.Join(err, doc.Match.CheckOperations(v.operations(), path+".match")); err != nil {
 		return nil, err
 	}
-	// In Kyverno the existing-violations setting applies neither to CEL expressions nor to manifests.
-	strict := v.CEL != nil || v.Manifests != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
+	// In Kyverno the existing-violations setting applies neither to CEL expressions nor to manifests, and not to
+	// rules with preconditions: it does not match their old objects.
+	strict := v.CEL != nil || v.Manifests != nil || doc.Preconditions != nil || v.AllowExistingViolations != nil && !*v.AllowExistingViolations
 	gate := options.Rule.Gate
 	r := &Rule{head: head, path: path, strict: strict || doc.aboutRequest() || gate != nil && gate.BeyondObject()}
 	r.actions, err = options.actionsOf(v, place)
