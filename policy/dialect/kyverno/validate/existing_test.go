@@ -43,6 +43,7 @@ func compileWhole(tb testing.TB, text string) *validate.Rule {
 // row that denies differs in one thing from one that does not.
 func TestNoExcuse(t *testing.T) {
 	const pods = "match: {any: [{resources: {kinds: [Pod]}}]}, "
+	const kind = "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, "
 	const deny, pattern = "validate: {deny: {}}", "validate: {pattern: {spec: {hostNetwork: false}}}"
 	scale := func(s *policy.Subject) {
 		s.Group, s.Kind, s.Subresource = "apps", "StatefulSet", "scale"
@@ -73,12 +74,12 @@ func TestNoExcuse(t *testing.T) {
 		{"a rule about updates alone", "match: {any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]}, " + deny, nil, policy.Fail},
 		{"one about creations, too", "match: {any: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]}, " + deny, nil, policy.Skipped},
 		{"a precondition of updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: Equals, value: UPDATE}]}, " + deny, nil, policy.Fail},
-		{"a precondition of the object", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, " + deny, nil, policy.Fail},
+		{"a precondition of the object", pods + kind + deny, nil, policy.Fail},
 		{"a precondition of creations and updates", pods + "preconditions: {all: [{key: '{{request.operation}}', operator: NotEquals, value: DELETE}]}, " + deny, nil, policy.Fail},
 		{"in the old form", pods + "preconditions: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}], " + deny, nil, policy.Fail},
-		{"of a pattern", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, " + pattern, nil, policy.Fail},
-		{"of a standard", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, validate: {podSecurity: {level: baseline}}", nil, policy.Fail},
-		{"of a list", pods + "preconditions: {all: [{key: '{{request.object.kind}}', operator: Equals, value: Pod}]}, validate: {foreach: [{list: '[request.object]', deny: {}}]}", nil, policy.Fail},
+		{"of a pattern", pods + kind + pattern, nil, policy.Fail},
+		{"of a standard", pods + kind + "validate: {podSecurity: {level: baseline}}", nil, policy.Fail},
+		{"of a list", pods + kind + "validate: {foreach: [{list: '[request.object]', deny: {}}]}", nil, policy.Fail},
 		{"without a precondition", pods + "preconditions: null, " + deny, nil, policy.Skipped},
 		{"a condition on the name and the namespace", pods + denies("{{request.namespace}}/{{request.name}}"), nil, policy.Skipped},
 		{"a condition that creations alone meet", pods + "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: CREATE}, {key: '{{request.object.spec.hostNetwork}}{{request.operation}}', operator: Equals, value: trueUPDATE}]}}}", func(s *policy.Subject) {
@@ -100,6 +101,10 @@ func TestNoExcuse(t *testing.T) {
 		{"about a field of that name in the object", pods + denies("{{ request.object.spec.oldObject || `0` }}"), user, policy.Skipped},
 		{"by a variable", pods + "context: [{name: who, variable: {jmesPath: request.userInfo.username}}], " + denies("{{ who }}"), user, policy.Fail},
 		{"by a variable of the object", pods + "context: [{name: who, variable: {jmesPath: request.object.metadata.name}}], " + denies("{{ who }}"), user, policy.Skipped},
+		{"by a variable, evaluated on each of the objects", pods + "context: [{name: p, variable: {jmesPath: 'request.object.spec.priority || `0`'}}], validate: {deny: {conditions: {all: [" +
+			"{key: '{{ p }}{{ request.object.spec.priority || `0` }}', operator: AnyIn, value: ['00', '11']}]}}}", user, policy.Skipped},
+		{"that allows the old object", pods + "context: [{name: p, variable: {jmesPath: 'request.object.spec.priority || `0`'}}], validate: {deny: {conditions: {all: [" +
+			"{key: '{{ p }}{{ request.object.spec.priority || `0` }}', operator: AnyIn, value: ['00', '01']}]}}}", user, policy.Fail},
 		{"by a list", pods + "validate: {foreach: [{list: '[request.oldObject]', deny: {}}]}", user, policy.Fail},
 		{"by a list of the object", pods + "validate: {foreach: [{list: '[request.object]', deny: {}}]}", user, policy.Skipped},
 		{"in a list", pods + "validate: {foreach: [{list: '[request.object]', preconditions: {all: [{key: '{{ request.operation }}', operator: NotEquals, value: DELETE}]}, deny: {}}]}", user, policy.Skipped},
