@@ -104,7 +104,7 @@ var byCode = map[string]string{
 	"registry-unavailable": "retry; if it persists, check the registry and network connectivity",
 	"bound-reached":        "remove needless evidence from the registry, or ask its publisher; quaymaster tree IMAGE lists it",
 	"contradiction":        "push the image again, or use another registry (quaymaster mirror IMAGE shows its mirrors): the image, a proxy or the registry may be at fault",
-	"policy-error":         "correct the reported part of the policy; until then the policy protects nothing by itself",
+	"policy-error":         "correct the reported part of the policy, or of the object if that lacks a field which the policy reads; until then the policy protects nothing by itself",
 	"cannot-prove":         "check the keys and trusted roots that the policy or --trusted-root names",
 	"timed-out":            "retry; if it persists, increase --timeout, or use a mirror closer to the cluster",
 	"override-denied":      "ask the author of the override that the message names (kubectl get imageoverrides); it expires, and until then another image is needed",
