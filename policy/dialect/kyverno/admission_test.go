@@ -231,6 +231,7 @@ func TestExceptionErrors(t *testing.T) {
 		{"  name: legacy", annotation("quaymaster.dev/images: ' , '"), "quaymaster.dev/images]: is empty", "no images"},
 		{"  name: legacy", annotation("quaymaster.dev/images: ghcr.io/org/app"), "can match no image reference", "neither tag nor digest"},
 		{"  name: legacy", annotation("quaymaster.dev/expires: tomorrow"), "is no time", "an end that is no time"},
+		{"spec:", "spec:\n  conditions: {any: [{key: \"{{ request.object.spec.a || 'x' }}\", operator: AllNotIn, value: 1}]}", "spec.conditions.any[0].value: 1 never holds under AllNotIn", "a condition that never holds in Kyverno"},
 		{"spec:", "spec:\n  conditions: {}", "spec.conditions: is empty", "conditions that ask nothing"},
 		{"spec:", "spec:\n  conditions: {all: [{key: request.object.metadata.name, operator: NotEquals, value: web}]}", "spec.conditions: the key \"request.object.metadata.name\" is a text", "a condition that always holds"},
 		{"spec:", "spec:\n  conditions: {all: [{key: \"{{ requst.name || 'x' }}\", operator: NotEquals, value: web}]}", "spec.conditions: a variable reads requst", "a variable of nothing"},

@@ -202,7 +202,7 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	scope.conditions = conditions
 	scope.reads.Value(d.Spec.Conditions)
 	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"),
-		rulecontext.CheckConditions(d.Spec.Conditions, "spec.conditions", nil))
+		document.ExemptingConditions(d.Spec.Conditions, "spec.conditions"), rulecontext.CheckConditions(d.Spec.Conditions, "spec.conditions", nil))
 }
 
 // MayRematch reports whether the exception selects objects by names, labels, annotations or

@@ -117,6 +117,31 @@ func TestUnder(t *testing.T) {
 	}
 }
 
+func TestExemptingConditions(t *testing.T) {
+	one := func(operator string, value any) map[string]any {
+		return map[string]any{"key": "a", "operator": operator, "value": value}
+	}
+	for _, c := range []struct {
+		reason     string
+		conditions any
+		refused    bool
+	}{
+		{"a number", one("AllNotIn", 1.0), true},
+		{"a boolean", one("AnyNotIn", true), true},
+		{"a list of a number", one("AllNotIn", []any{1.0}), false},
+		{"a text", one("NotIn", "1"), false},
+		{"an operator that holds for a number", one("AllIn", 1.0), false},
+		{"in all", map[string]any{"all": []any{one("Equals", 1.0), one("NotIn", 1.0)}}, true},
+		{"in any", map[string]any{"any": []any{one("NotIn", 1.0)}}, true},
+		{"in the old form", []any{one("NotIn", 1.0)}, true},
+		{"a field that is refused elsewhere", map[string]any{"other": one("NotIn", 1.0)}, false},
+	} {
+		if err := document.ExemptingConditions(c.conditions, "path"); (err != nil) != c.refused {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	one := map[string]any{"key": "a", "operator": "Equals", "value": "b"}
 	for _, c := range []struct {
