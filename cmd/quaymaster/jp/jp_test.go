@@ -32,6 +32,10 @@ func TestQuery(t *testing.T) {
 	if err := os.WriteFile(pod, []byte("spec: {replicas: 3, containers: [{image: a}, {image: \"b\\e\"}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	long := filepath.Join(t.TempDir(), "long.json")
+	if err := os.WriteFile(long, []byte(`{"`+strings.Repeat("k", 2000)+`": 1, "a": 2}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		reason string
 		args   []string
@@ -43,6 +47,7 @@ func TestQuery(t *testing.T) {
 		{"a list", []string{"spec.containers[].image | length(@)", "-f", pod}, "2\n"},
 		{"in a format", []string{"spec.containers[0]", "-f", pod, "-o", "yaml"}, "image: a\n"},
 		{"standard input", []string{"a", "-f", "-"}, "1\n"},
+		{"JSON with a key that is too long for YAML", []string{"a", "-f", long}, "2\n"},
 		{"no document", []string{"add('1Gi', '1Gi')"}, "2Gi\n"},
 	} {
 		if got, err := jp(t, "a: 1\n", append([]string{"query"}, c.args...)...); err != nil || got != c.want {
@@ -62,6 +67,7 @@ func TestRefused(t *testing.T) {
 		{"syntax", "", []string{"query", "a..b"}, "SyntaxError"},
 		{"too few arguments", "", []string{"parse", "add(`1`)"}, "add"},
 		{"an unknown function", "", []string{"query", "ad(`1`)"}, "ad"},
+		{"a key twice in JSON", `{"a": 1, "a": 2}`, []string{"query", "a", "-f", "-"}, "already set"},
 		{"a key twice", "a: 1\na: 2\n", []string{"query", "a", "-f", "-"}, "already set"},
 		{"no YAML", "a: b: c\n", []string{"query", "a", "-f", "-"}, "-f -: YAML: "},
 		{"no file", "", []string{"query", "a", "-f", "nothing"}, "nothing"},

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
 
@@ -26,13 +28,15 @@ func ReadDocument(t Terminal, flag, file string) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	text, err = yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: YAML: %w", flag, file, yamlline.Readable(err))
+	if !jsontext.Value(text).IsValid() { // JSON is not always YAML: keys may be of any length
+		text, err = yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: YAML: %w", flag, file, yamlline.Readable(err))
+		}
 	}
 	var data any
 	if err := json.Unmarshal(text, &data); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", flag, file, err)
+		return nil, fmt.Errorf("%s %s: %w", flag, file, strictjson.Readable(err))
 	}
 	return data, nil
 }
