@@ -241,7 +241,7 @@ func decode(members map[string]json.RawMessage, name string, v any) error {
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {
-		return s[:most] + "..."
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }

@@ -119,7 +119,7 @@ func (d *Digest) UnmarshalText(text []byte) error {
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {
-		return s[:most] + "..."
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }

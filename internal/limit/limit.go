@@ -1,4 +1,4 @@
-// Package limit bounds the size of input.
+// Package limit bounds the size of input, and of texts in messages.
 //
 // All external input is read through it, so that a larger body is an error with the limit, and
 // never truncated silently.

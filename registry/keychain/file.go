@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry"
 )
 
@@ -351,8 +352,5 @@ func repositoryOf(target authn.Resource) (repository, host string) {
 // shorten keeps foreign text in a message readable.
 func shorten(s string) string {
 	const most = 100
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
+	return limit.Text(s, most)
 }

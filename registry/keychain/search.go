@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/redact"
 )
 
@@ -124,11 +125,7 @@ func (e *lookupError) Unwrap() error { return e.err }
 
 func shortenCause(text string) string {
 	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return text
+	return limit.Text(strings.Join(strings.Fields(text), " "), most)
 }
 
 // secrets reads the Secrets of one origin. All entries for the repository are tried, as by the kubelet:

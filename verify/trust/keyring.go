@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
 // Secrets looks up an entry of a Kubernetes Secret.
@@ -196,10 +198,7 @@ func (k *keyring) stale() []error {
 
 func shorten(s string) string {
 	const most = 80
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return limit.Text(s, most)
 }
 
 var errOffline = errors.New("refreshing the trusted root is switched off")

@@ -70,6 +70,7 @@ func TestNoValue(t *testing.T) {
 		{"other objects", []string{"resource.Get('v1', 'pods', 'shop', 'web')"}, "resource is not available here", true},
 		{"the authorizer", []string{"authorizer.group('').resource('pods').check('get').allowed()", "-f", "new.yaml"}, "not known here", true},
 		{"a cost over the bound", []string{"lists.range(5000).all(a, lists.range(5000).all(b, lists.range(5000).all(c, a+b+c >= 0)))"}, "cost", true},
+		{"a message that quotes the object", []string{"timestamp('9'.replace('9', variables.s))", "--variable", "s=lists.range(3000).map(i, '9').join('')"}, "999...", true},
 		{"a value without JSON", []string{"optional.none()"}, "no JSON", true},
 		{"syntax", []string{"a +"}, "Syntax error", false},
 		{"an undeclared variable", []string{"variables.x"}, "undefined field 'x'", false},

@@ -8,6 +8,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
@@ -100,10 +101,7 @@ func UnknownHere(what string) error {
 // Shorten cuts a text for a message.
 func Shorten(s string) string {
 	const most = 200
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return limit.Text(s, most)
 }
 
 // Bounded truncates the result of an author's expression.

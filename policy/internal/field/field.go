@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
@@ -165,8 +166,5 @@ func PEM(text, path, kind string) ([]string, error) {
 // Shorten cuts a text for a message.
 func Shorten(s string) string {
 	const most = 60
-	if len(s) > most {
-		return s[:most] + "..."
-	}
-	return s
+	return limit.Text(s, most)
 }

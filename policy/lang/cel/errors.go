@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
@@ -33,7 +34,7 @@ type EvalError struct {
 }
 
 // Error implements error.
-func (e *EvalError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *EvalError) Error() string { return e.Path + ": " + limit.Text(e.Err.Error(), 2000) } // it may quote an object
 
 // Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }

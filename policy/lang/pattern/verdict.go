@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
@@ -127,12 +128,9 @@ func show(value any) string {
 	case string:
 		return strconv.Quote(shorten(v))
 	}
-	return shorten(jmespath.Text(value))
+	return limit.Text(jmespath.Text(value), maxShown)
 }
 
 func shorten(s string) string {
-	if len(s) > maxShown {
-		return strings.ToValidUTF8(s[:maxShown], "") + "..."
-	}
-	return s
+	return limit.Text(s, maxShown)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
 // The bounds.
@@ -183,9 +185,5 @@ func words(err error) error {
 }
 
 func shorten(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > maxWhy {
-		return strings.ToValidUTF8(s[:maxWhy], "") + "..."
-	}
-	return s
+	return limit.Text(strings.Join(strings.Fields(s), " "), maxWhy)
 }

@@ -1,18 +1,18 @@
 package content
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/internal/limit"
+)
 
 // Shorten keeps foreign text in a message readable.
 func Shorten(s string) string {
 	const most = 200
-	s = strings.Map(func(r rune) rune {
+	return limit.Text(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, s)
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
+	}, s), most)
 }

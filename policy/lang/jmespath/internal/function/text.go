@@ -10,6 +10,7 @@ import (
 
 	"github.com/blang/semver/v4"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
@@ -176,10 +177,7 @@ func join(a Arguments) (any, error) {
 // Shorten keeps an expression readable in a message.
 func Shorten(s string) string {
 	const most = 160
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
+	return limit.Text(s, most)
 }
 
 // Text returns a value as it reads in the middle of a string: strings as they
