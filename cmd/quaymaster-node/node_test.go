@@ -98,7 +98,7 @@ func testContainerd(t *testing.T, binary string) {
 		{"a signed index", plain, index.Name, index.Manifest.Digest, true, "verified"},
 		{"an image that is not signed", plain, unsigned.Name, unsigned.Manifest.Digest, false, "unsigned"},
 		{"a signed image's name and another's digest", plain, signed.Name, unsigned.Manifest.Digest, false, ""},
-		{"a digest that is not there", plain, signed.Name, absent, false, "denied"},
+		{"a digest that is not there", plain, signed.Name, absent, false, "could not be verified: image-not-found"},
 		{"a name with another digest", plain, signed.ByDigest(), unsigned.Manifest.Digest, false, "contradict"},
 		{"no policy matches it", plain, other.Name, other.Manifest.Digest, true, "no-policy"},
 		{"no policy matches it, and one must", strict, other.Name, other.Manifest.Digest, false, "requireMatch"},
