@@ -3,7 +3,6 @@
 package kubeconfig
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -35,11 +34,8 @@ func Load(file, context string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
 	if err != nil {
-		if missing := Missing(file, context); missing != nil {
-			return nil, missing
-		}
-		if current, wrong := Current(file); context == "" && (wrong != nil || Missing(file, current) != nil) {
-			return nil, cmp.Or(wrong, Missing(file, current))
+		if _, wrong := Resolve(file, context); wrong != nil {
+			return nil, wrong
 		}
 		return nil, fmt.Errorf("kubernetes client: kubeconfig %s: %w", file, err)
 	}
@@ -62,17 +58,23 @@ func (e *ContextError) Error() string {
 	return text + "; its contexts are " + strings.Join(e.Known, ", ")
 }
 
-// Missing returns the error of a kubeconfig that cannot be read, and a *ContextError if it does not have the
-// context. Empty means the current one.
-func Missing(kubeconfig, context string) error {
-	names, err := Contexts(kubeconfig)
+// Resolve returns the name of a context of a kubeconfig; empty means its current one. The error is a *ContextError
+// if there is no such context.
+func Resolve(kubeconfig, context string) (string, error) {
+	config, err := read(kubeconfig)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if context == "" || slices.Contains(names, context) {
-		return nil
+	if context == "" {
+		context = config.CurrentContext
 	}
-	return &ContextError{Kubeconfig: kubeconfig, Context: context, Known: names}
+	if context == "" {
+		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
+	}
+	if _, exists := config.Contexts[context]; !exists {
+		return "", &ContextError{Kubeconfig: kubeconfig, Context: context, Known: slices.Sorted(maps.Keys(config.Contexts))}
+	}
+	return context, nil
 }
 
 // Contexts returns the names of the contexts of a kubeconfig, sorted.
@@ -82,18 +84,6 @@ func Contexts(kubeconfig string) ([]string, error) {
 		return nil, err
 	}
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
-}
-
-// Current returns the name of the current context of a kubeconfig.
-func Current(kubeconfig string) (string, error) {
-	config, err := read(kubeconfig)
-	if err != nil {
-		return "", err
-	}
-	if config.CurrentContext == "" {
-		return "", fmt.Errorf("kubeconfig %s has no current context: name one with --context", kubeconfig)
-	}
-	return config.CurrentContext, nil
 }
 
 // read reads a kubeconfig. Its errors have no words of a library.

@@ -114,10 +114,7 @@ spec:
 		}
 		return err
 	})
-	s.gateway.Kill()
-	registered := s.client.AdmissionregistrationV1()
-	must(t, registered.ValidatingWebhookConfigurations().Delete(t.Context(), "quaymaster", meta.DeleteOptions{})) // else it refuses the deletion
-	s.endLead(t)
+	s.loseGateway(t)
 	must(t, maps.Delete(t.Context(), "trigger-alone", meta.DeleteOptions{}))
 	s.gateway = s.start(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))

@@ -47,6 +47,14 @@ func (s *scene) endLead(t *testing.T) {
 	t.Cleanup(drop)
 }
 
+// loseGateway kills the gateway, and lets requests pass without it and another one lead at once.
+func (s *scene) loseGateway(t *testing.T) {
+	t.Helper()
+	s.gateway.Kill()
+	must(t, s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), "quaymaster", meta.DeleteOptions{}))
+	s.endLead(t)
+}
+
 // in returns the same scene in another namespace, which is made.
 func (s *scene) in(t *testing.T, namespace string, labels ...string) *scene {
 	t.Helper()

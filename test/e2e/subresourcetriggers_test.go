@@ -140,10 +140,7 @@ func TestSubresourceTriggers(t *testing.T) {
 		}
 		return err
 	})
-	s.gateway.Kill()
-	registered := s.client.AdmissionregistrationV1()
-	must(t, registered.ValidatingWebhookConfigurations().Delete(t.Context(), "quaymaster", meta.DeleteOptions{})) // else it refuses the requests
-	s.endLead(t)
+	s.loseGateway(t)
 	must(t, s.bind(t.Context(), "alone"))
 	s.gateway = s.start(t, gateway.Configuration{})
 	must(t, s.gateway.Ready(t.Context()))

@@ -33,7 +33,6 @@ type applyFlags struct {
 	resources, exceptions, set []string
 	values, user, namespace    string
 	cluster                    bool
-	kubeconfig, context        string
 	output                     applyOutput
 	setup                      setup.Flags
 }
@@ -73,8 +72,7 @@ audit.`,
 	flags.SetNormalizeFunc(singular)
 	flags.StringArrayVarP(&f.resources, "resource", "r", nil, "manifest `file`, folder, or - for standard input; may be repeated")
 	flags.BoolVarP(&f.cluster, "cluster", "c", false, "evaluate the objects of a cluster")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.context, "context", "", "kubeconfig `context` for --cluster (default: the current context)")
+	f.setup.Cluster.RegisterFor(cmd, "--cluster")
 	flags.StringArrayVarP(&f.exceptions, "exception", "e", nil, "`file` or folder of PolicyExceptions; may be repeated")
 	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that replace look-ups and fields of the request")
 	flags.StringArrayVarP(&f.set, "set", "s", nil, "value for every rule and object, as `key=value`; may be repeated")
@@ -137,7 +135,7 @@ func (f *applyFlags) check(policies []string) error {
 		return errors.New("standard input can be read once: give - once, for policies or for -r")
 	case len(f.resources) == 0 && !f.cluster:
 		return errors.New("no objects: set -r FILE, or --cluster")
-	case !f.cluster && f.kubeconfig+f.context != "":
+	case !f.cluster && f.setup.Cluster.Context+f.setup.Cluster.Kubeconfig != "":
 		return errors.New("--kubeconfig and --context are for --cluster, which is not given")
 	case f.cluster && f.setup.Offline:
 		return errors.New("--offline opens no connection, and --cluster needs one")

@@ -7,7 +7,6 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/live"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
@@ -18,7 +17,7 @@ type liveCluster struct{ *live.Cluster }
 
 // openCluster makes a client and discovers the served kinds.
 func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
-	of := setup.ClusterFlags{Kubeconfig: f.kubeconfig, Context: f.context}
+	of := &f.setup.Cluster
 	if err := of.Resolve(t); err != nil {
 		return nil, err
 	}

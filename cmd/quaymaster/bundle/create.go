@@ -83,10 +83,8 @@ func (f *bundleCreate) check() error {
 		return errors.New("--refresh-trust contradicts --trusted-root")
 	case len(s.Policies)+len(f.keys) == 0 && !s.Cluster.Use:
 		return errors.New("no policy or key given: set --policy, --from-cluster or --key")
-	case !s.Cluster.Use && s.Cluster.Context+s.Cluster.Kubeconfig != "":
-		return errors.New("--context and --kubeconfig are for --from-cluster")
 	}
-	return nil
+	return s.Cluster.CheckNamed()
 }
 
 func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {

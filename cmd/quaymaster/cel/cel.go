@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
@@ -164,11 +165,12 @@ func (f *flags) subject(t command.Terminal) (*policy.Subject, error) {
 		s.Operation = "UPDATE"
 	}
 	apiVersion, _ := identity["apiVersion"].(string)
-	s.Kind, _ = identity["kind"].(string)
-	s.Version = apiVersion
-	if group, version, found := strings.Cut(apiVersion, "/"); found {
-		s.Group, s.Version = group, version
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return nil, fmt.Errorf("apiVersion %q: want VERSION or GROUP/VERSION, as in apps/v1", apiVersion)
 	}
+	s.Group, s.Version = version.Group, version.Version
+	s.Kind, _ = identity["kind"].(string)
 	metadata, _ := identity["metadata"].(map[string]any)
 	s.Name, _ = metadata["name"].(string)
 	s.Namespace, _ = metadata["namespace"].(string)

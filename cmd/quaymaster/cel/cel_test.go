@@ -2,6 +2,7 @@ package cel
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,9 @@ func evaluate(t *testing.T, args ...string) (string, error) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(deployment, "REPLICAS", replicas, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "odd.yaml"), []byte("apiVersion: a/b/c\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	t.Chdir(folder)
 	var out, errs bytes.Buffer
@@ -76,6 +80,7 @@ func TestNoValue(t *testing.T) {
 		{"an undeclared variable", []string{"variables.x"}, "undefined field 'x'", false},
 		{"a variable without an expression", []string{"variables.x", "--variable", "x"}, "want NAME=EXPRESSION", false},
 		{"a variable twice", []string{"1", "--variable", "x=1", "--variable", "x=2"}, "declared twice", false},
+		{"no API version", []string{"object", "-f", "odd.yaml"}, "want VERSION or GROUP/VERSION", false},
 		{"no object", []string{"object", "-f", "-"}, "want an object", false},
 		{"standard input twice", []string{"object", "-f", "-", "--old-object", "-"}, "once", false},
 		{"no file", []string{"object", "-f", "nothing.yaml"}, "nothing.yaml", false},
@@ -83,7 +88,7 @@ func TestNoValue(t *testing.T) {
 	} {
 		got, err := evaluate(t, c.args...)
 		if c.status {
-			if err != command.Status(command.ExitError) || !strings.Contains(got, c.want) { //nolint:errorlint // a value
+			if !errors.Is(err, command.Status(command.ExitError)) || !strings.Contains(got, c.want) {
 				t.Errorf("%s: %v, want %q\n%s", c.reason, err, c.want, got)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), c.want) {

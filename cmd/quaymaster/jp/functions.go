@@ -95,9 +95,12 @@ func example(engine *jmespath.Engine, f signature.Function) string {
 		return f.Example
 	}
 	value, err := query.Search(map[string]any{})
-	text, _ := json.Marshal(value) //nolint:errchkjson // a value of an expression is JSON
-	if err != nil || string(text) == "null" {
-		return f.Example // of data that is not here
+	if err != nil || value == nil { // of data that is not here
+		return f.Example
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return f.Example
 	}
 	return f.Example + " = " + string(text)
 }

@@ -2,6 +2,7 @@ package jp
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -80,7 +81,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	got, err := jp(t, "a: {}\n", "query", "a.b.c", "-f", "-")
-	if err != command.Status(command.ExitError) || !strings.Contains(got, `"b"`) { //nolint:errorlint // a value
+	if !errors.Is(err, command.Status(command.ExitError)) || !strings.Contains(got, `"b"`) {
 		t.Errorf("an absent key: %v\n%s", err, got)
 	}
 }

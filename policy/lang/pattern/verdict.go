@@ -128,7 +128,7 @@ func show(value any) string {
 	case string:
 		return strconv.Quote(shorten(v))
 	}
-	return limit.Text(jmespath.Text(value), maxShown)
+	return shorten(jmespath.Text(value))
 }
 
 func shorten(s string) string {

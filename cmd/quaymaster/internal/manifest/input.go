@@ -108,8 +108,7 @@ func (f *Flags) Scopes(t command.Terminal) evaluation.Scopes {
 // definition next to the object is its author's.
 func (f *Flags) resource(request *gate.Request) {
 	o := request.Object
-	defines := func(r constraint.Resource) bool { return r.Group == o.Group() && r.Kind == o.Kind() }
-	if i := slices.IndexFunc(f.Definitions, defines); i >= 0 {
+	if i := indexOf(f.Definitions, o); i >= 0 {
 		resource := map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}
 		request.Subject.Request = policy.RequestOf(map[string]any{"resource": resource})
 	}

@@ -19,7 +19,7 @@ func CheckKinds(objects []workload.Object, trusted []constraint.Resource) error 
 		clustered[groupKind{k.Group, k.Kind}], names[groupKind{k.Group, k.Name}] = k.Cluster, k
 	}
 	for _, o := range objects {
-		if o.IsDocument() || isDefined(trusted, o) {
+		if o.IsDocument() || indexOf(trusted, o) >= 0 {
 			continue
 		}
 		if o.Namespace() != "" && clustered[groupKind{o.Group(), o.Kind()}] {
@@ -36,6 +36,7 @@ func CheckKinds(objects []workload.Object, trusted []constraint.Resource) error 
 // groupKind is a group with a kind, or with a resource.
 type groupKind struct{ group, name string }
 
-func isDefined(kinds []constraint.Resource, o workload.Object) bool {
-	return slices.ContainsFunc(kinds, func(k constraint.Resource) bool { return k.Group == o.Group() && k.Kind == o.Kind() })
+// indexOf returns the index of the object's kind; below 0 for none.
+func indexOf(kinds []constraint.Resource, o workload.Object) int {
+	return slices.IndexFunc(kinds, func(k constraint.Resource) bool { return k.Group == o.Group() && k.Kind == o.Kind() })
 }

@@ -23,12 +23,15 @@ type ClusterFlags struct {
 	Namespace string
 	// Use: policies, mirrors and keys are those of the cluster's gateway.
 	Use bool
-	// optional: the command reads a cluster with --from-cluster alone.
+	// optional: the command has --from-cluster.
 	optional bool
 }
 
 // Register adds the flags to a command that reads a cluster.
 func (f *ClusterFlags) Register(cmd *cobra.Command) { f.register(cmd, "") }
+
+// RegisterFor adds the flags to a command that reads a cluster with another flag of its own.
+func (f *ClusterFlags) RegisterFor(cmd *cobra.Command, flag string) { f.register(cmd, " for "+flag) }
 
 // RegisterOptional adds the flags to a command that reads a cluster with --from-cluster.
 func (f *ClusterFlags) RegisterOptional(cmd *cobra.Command) {
@@ -36,7 +39,7 @@ func (f *ClusterFlags) RegisterOptional(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.Use, "from-cluster", false, "use the policies, mirrors and keys of the gateway in a cluster (--context)")
 	flags.StringVar(&f.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
-	f.register(cmd, " for --from-cluster")
+	f.RegisterFor(cmd, "--from-cluster")
 }
 
 func (f *ClusterFlags) register(cmd *cobra.Command, use string) {
@@ -52,34 +55,36 @@ func (f *ClusterFlags) Resolve(t command.Terminal) error {
 	if file == "" { // the service account of a pod
 		return nil
 	}
-	if f.Context != "" {
-		if err := kubeconfig.Missing(file, f.Context); err != nil {
-			return fmt.Errorf("--context: %w", err)
-		}
-		return nil
+	name, err := kubeconfig.Resolve(file, f.Context)
+	if _, missing := errors.AsType[*kubeconfig.ContextError](err); missing {
+		return fmt.Errorf("--context: %w", err)
 	}
-	current, err := kubeconfig.Current(file)
 	if err != nil {
 		return fmt.Errorf("--kubeconfig: %w", err)
 	}
-	f.Context = current
+	f.Context = name
+	return nil
+}
+
+// CheckNamed refuses a cluster that is named and would not be read.
+func (f *ClusterFlags) CheckNamed() error {
+	if !f.Use && f.Context+f.Kubeconfig != "" {
+		return errors.New("--context and --kubeconfig are for --from-cluster")
+	}
 	return nil
 }
 
 func (f *ClusterFlags) check(setup *Flags) error {
 	switch {
-	case f.named():
-		return errors.New("--context and --kubeconfig are for --from-cluster")
 	case f.optional && !f.Use && f.GatewayConfig != "":
 		return errors.New("--gateway-config is for --from-cluster, and for quaymaster bundle create")
+	case f.optional && !f.Use:
+		return f.CheckNamed()
 	case f.Use && setup.Offline:
 		return errors.New("--offline opens no connection, and --from-cluster needs one: export a bundle first, by quaymaster bundle create --from-cluster")
 	}
 	return nil
 }
-
-// named reports whether a cluster is named that would not be read.
-func (f *ClusterFlags) named() bool { return f.optional && !f.Use && f.Context+f.Kubeconfig != "" }
 
 // OpenCluster makes a reader of the cluster.
 func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*offline.Reader, []string, error) {
