@@ -81,6 +81,23 @@ func SplitAdvice(err error) (text, advice string) {
 	return text, advice
 }
 
+// HostError is a cause of an Unavailable failure that the choice of the host brings about: an address
+// that is never connected to, or a host without trusted TLS. The author of a workload chooses the host,
+// so no failure setting may admit it.
+type HostError struct{ Err error }
+
+// Error implements error.
+func (e *HostError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *HostError) Unwrap() error { return e.Err }
+
+// IsByHost reports whether err has a HostError in its chain.
+func IsByHost(err error) bool {
+	_, ok := errors.AsType[*HostError](err)
+	return ok
+}
+
 // ContentError is a cause of a Failure that a user with push access can bring about: content above
 // a bound, or unlike what its descriptor says. Any other answer that contradicts itself is due to
 // the registry, to what is between, or to an incomplete copy, and shows nothing about the content.

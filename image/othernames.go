@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// OtherRegistries returns equivalent names of a registry host that follow from its form, so that
+// otherRegistries returns equivalent names of a registry host that follow from its form, so that
 // another name of the registry does not evade policies: Amazon ECR's (plain, FIPS, and both with
-// IPv6), and an IPv4 address that is written as IPv6. It does not resolve DNS aliases.
-func OtherRegistries(host string) []string {
+// IPv6), Amazon ECR Public's, and an IPv4 address that is written as IPv6. It does not resolve DNS
+// aliases.
+func otherRegistries(host string) []string {
 	if strings.HasPrefix(host, "[") || host != "" && host[0] >= '0' && host[0] <= '9' {
 		if other, ok := otherAddress(host); ok {
 			return []string{other}
@@ -32,6 +33,9 @@ func UsualRegistry(host string) string {
 
 // amazonNames returns all names of a registry of Amazon ECR, the plain one first; none for others.
 func amazonNames(host string) []string {
+	if public := []string{"public.ecr.aws", "ecr-public.aws.com"}; slices.Contains(public, host) {
+		return public
+	}
 	type form struct{ service, domain string }
 	partitions := [...][]form{
 		{{".dkr.ecr.", ".amazonaws.com"}, {".dkr.ecr-fips.", ".amazonaws.com"}, {".dkr-ecr.", ".on.aws"}, {".dkr-ecr-fips.", ".on.aws"}},
@@ -72,15 +76,48 @@ func otherAddress(host string) (string, bool) {
 	return "[::ffff:" + name + "]" + port, err == nil
 }
 
-// UsualName returns the repository under the name of its registry from UsualRegistry.
+// googleName returns the gcr.io name of a repository of Google Artifact Registry, or its pkg.dev name:
+// gcr.io/project/app is app in the repository gcr.io of a project in us. A project of a domain has
+// two components, as example.com/project.
+func (r Repository) googleName() (other Repository, usual, ok bool) {
+	if !strings.HasSuffix(r.registry, "gcr.io") && !strings.HasSuffix(r.registry, "-docker.pkg.dev") {
+		return Repository{}, false, false
+	}
+	locations := map[string]string{"gcr.io": "us", "us.gcr.io": "us", "eu.gcr.io": "europe", "asia.gcr.io": "asia"}
+	parts := strings.Split(r.path, "/")
+	project := 1
+	if strings.Contains(parts[0], ".") {
+		project = 2
+	}
+	if location, is := locations[r.registry]; is && len(parts) > project {
+		path := slices.Insert(parts, project, r.registry)
+		return Repository{registry: location + "-docker.pkg.dev", path: strings.Join(path, "/")}, true, true
+	}
+	location, is := strings.CutSuffix(r.registry, "-docker.pkg.dev")
+	if !is || len(parts) < project+2 || locations[parts[project]] != location {
+		return Repository{}, false, false
+	}
+	usualHost := parts[project]
+	return Repository{registry: usualHost, path: strings.Join(slices.Delete(parts, project, project+1), "/")}, false, true
+}
+
+// UsualName returns the repository under the name of its registry from UsualRegistry, and one of Google
+// Artifact Registry under its gcr.io name.
 func (r Repository) UsualName() Repository {
+	if other, usual, ok := r.googleName(); ok && !usual {
+		return other
+	}
 	return Repository{registry: UsualRegistry(r.registry), path: r.path}
 }
 
-// OtherNames returns the repository under the other names of its registry from OtherRegistries.
+// OtherNames returns the repository under the other names of its registry from otherRegistries, and under
+// the other one that Google Artifact Registry has for it.
 func (r Repository) OtherNames() []Repository {
 	var others []Repository
-	for _, host := range OtherRegistries(r.registry) {
+	if other, _, ok := r.googleName(); ok {
+		others = append(others, other)
+	}
+	for _, host := range otherRegistries(r.registry) {
 		others = append(others, Repository{registry: host, path: r.path})
 	}
 	return others
@@ -88,7 +125,7 @@ func (r Repository) OtherNames() []Repository {
 
 // HubNames are the names of Docker Hub that references are written with, the normalised one first.
 func HubNames() []string {
-	return []string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"}
+	return []string{dockerHub, "index.docker.io", "registry-1.docker.io", "registry.hub.docker.com", "registry.ipv6.docker.com"}
 }
 
 // OtherSpellings returns the texts that a pattern may have for the repository, next to String: its

@@ -387,11 +387,22 @@ func TestOtherNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"1.dkr.ecr.eu-west-1.amazonaws.com/a/b":              "[1.dkr.ecr-fips.eu-west-1.amazonaws.com/a/b 1.dkr-ecr.eu-west-1.on.aws/a/b 1.dkr-ecr-fips.eu-west-1.on.aws/a/b]",
 		"1.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn/a": "[1.dkr.ecr.cn-north-1.amazonaws.com.cn/a]",
-		"10.0.0.5:5000/a":          "[[::ffff:10.0.0.5]:5000/a]",
-		"[::ffff:10.0.0.5]:5000/a": "[10.0.0.5:5000/a]",
-		"[2001:db8::1]/a":          "[]",
-		"ghcr.io/a/b":              "[]",
-		"nginx":                    "[]",
+		"10.0.0.5:5000/a":                           "[[::ffff:10.0.0.5]:5000/a]",
+		"[::ffff:10.0.0.5]:5000/a":                  "[10.0.0.5:5000/a]",
+		"[2001:db8::1]/a":                           "[]",
+		"public.ecr.aws/docker/library/redis":       "[ecr-public.aws.com/docker/library/redis]",
+		"gcr.io/project/a/b":                        "[us-docker.pkg.dev/project/gcr.io/a/b]",
+		"us.gcr.io/project/a":                       "[us-docker.pkg.dev/project/us.gcr.io/a]",
+		"eu.gcr.io/example.com/project/a":           "[europe-docker.pkg.dev/example.com/project/eu.gcr.io/a]",
+		"asia-docker.pkg.dev/project/asia.gcr.io/a": "[asia.gcr.io/project/a]",
+		"europe-docker.pkg.dev/project/gcr.io/a":    "[]", // a repository of this name elsewhere
+		"us-docker.pkg.dev/project/images/a":        "[]",
+		"us-docker.pkg.dev/project/gcr.io":          "[]",
+		"gcr.io/project":                            "[]",
+		"gcr.io/example.com/project":                "[]",
+		"public.ecr.aws.example/a":                  "[]",
+		"ghcr.io/a/b":                               "[]",
+		"nginx":                                     "[]",
 	} {
 		repository, err := image.ParseRepository(name)
 		if err != nil {

@@ -33,14 +33,11 @@ func (r *requester) explain(ctx context.Context, q request, err error) *Error {
 		failure.Err = fmt.Errorf("no answer in time: %w", err)
 		failure.Hint = fmt.Sprintf("retry; if it persists, check the network to %s, which did not answer in time (step: %s), or allow more time (--timeout)", q.repository.Registry(), q.op)
 	case isCertificateError(err):
-		failure.final = true
-		failure.Hint = "trust its certificate authority with --registry-ca"
+		failure.byHost(err, "trust its certificate authority with --registry-ca")
 	case isCertificateWanted(err):
-		failure.final = true
-		failure.Hint = "it wants a client certificate that it trusts: configure one for this host"
+		failure.byHost(err, "it wants a client certificate that it trusts: configure one for this host")
 	case errors.Is(err, http.ErrSchemeMismatch), isNoTLS(err):
-		failure.final = true
-		failure.Hint = "it has no TLS: if that is meant, set --plain-http " + q.repository.Registry()
+		failure.byHost(err, "it has no TLS: if that is meant, set --plain-http "+q.repository.Registry())
 	default:
 		failure.Hint = "check that " + q.repository.Registry() + " is the right name, is up and can be reached from here"
 	}
@@ -61,14 +58,21 @@ func (r *requester) explainGuard(failure *Error, err error) bool {
 		return true
 	}
 	if stray, ok := errors.AsType[*guard.StrayError](err); ok {
-		failure.Err, failure.final = stray, true
+		failure.byHost(stray, anotherRegistry)
 		return true
 	}
 	if refused, ok := errors.AsType[*dial.RefusedError](err); ok {
-		failure.Err, failure.final = refused, true
+		failure.byHost(refused, anotherRegistry)
 		return true
 	}
 	return false
+}
+
+const anotherRegistry = "use a registry, with token service and storage, at addresses that may be connected to"
+
+// byHost records a failure that is due to the choice of the host, and is the same at the next try.
+func (e *Error) byHost(cause error, remedy string) {
+	e.Err, e.Hint, e.final = &image.HostError{Err: cause}, remedy, true
 }
 
 // explainCredential reports whether the credential could not be had, is of a form that the

@@ -226,7 +226,7 @@ func TestSilence(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			failure := ask(t, test.fault, test.change)
-			if failure.IsSilence() != test.want {
+			if failure.IsSilence() != test.want || image.IsByHost(failure) {
 				t.Errorf("silence %t: %v", failure.IsSilence(), failure)
 			}
 			if failure.HasAnswered() != (test.reason != "an image that contradicts itself") || failure.IsLimited() != (test.reason == "too many requests") {

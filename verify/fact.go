@@ -19,8 +19,8 @@ type Fact struct {
 	Signer  Signer
 	// Statement is the in-toto statement of an attestation; nil for a signature.
 	Statement *attest.Statement
-	// Signatures are the SignatureIDs of all signatures in the statement's envelope, at least one of
-	// which verified; none if they are not known.
+	// Signatures are the SignatureIDs: of the signature, or of all signatures in the statement's envelope,
+	// at least one of which verified; none if they are not known.
 	Signatures []string
 	// Annotations are those in the signed payload.
 	Annotations map[string]string
@@ -28,6 +28,8 @@ type Fact struct {
 	Entries []LogEntry
 	// SignedAt is the earliest trusted time of signing; zero if there is none.
 	SignedAt time.Time
+	// TimeSource is the origin of SignedAt; empty if it is zero or its origin is unknown.
+	TimeSource TimeSource
 	// Expires bounds the validity of the fact; zero means unbounded. It is the earliest end of
 	// the certificates, revocation answers and signature that must stay valid after the time of
 	// signing.
@@ -107,6 +109,7 @@ const (
 	BadTimestamp       Code = "bad-timestamp"       // the timestamp is not from a trusted authority, or is for other bytes
 	OutsideValidity    Code = "outside-validity"    // signed outside the authority's notBefore and notAfter
 	Expired            Code = "expired"             // the signature's expiry time has passed
+	TooOld             Code = "too-old"             // signed longer ago than the maximum age of a requirement
 	Revoked            Code = "revoked"             // a certificate of the chain is revoked
 )
 

@@ -23,10 +23,14 @@ func Times(facts []Fact) []time.Time {
 	return times
 }
 
-// maySignOnce reports whether two facts may have one signature.
+// maySignOnce reports whether two facts may have one signature. Those without a statement have one only
+// if they are known to.
 func maySignOnce(a, b Fact) bool {
-	differ := len(a.Signatures) > 0 && len(b.Signatures) > 0 &&
-		!slices.ContainsFunc(a.Signatures, func(id string) bool { return slices.Contains(b.Signatures, id) })
+	shared := slices.ContainsFunc(a.Signatures, func(id string) bool { return slices.Contains(b.Signatures, id) })
+	if a.Statement == nil && b.Statement == nil {
+		return shared && sameSigner(a.Signer, b.Signer)
+	}
+	differ := len(a.Signatures) > 0 && len(b.Signatures) > 0 && !shared
 	return !differ && a.Statement != nil && b.Statement != nil && a.Statement.PredicateType == b.Statement.PredicateType &&
 		string(a.Statement.Predicate) == string(b.Statement.Predicate) && sameSigner(a.Signer, b.Signer)
 }

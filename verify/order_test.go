@@ -57,6 +57,8 @@ func TestLatest(t *testing.T) {
 		{"one that is logged again beside another", []verify.Fact{by(statement("a", "clean", 1), "x"), by(statement("a", "dirty", 2), "y"), by(statement("a", "clean", 3), "junk", "x")}, []int64{1, 2, 1}, []int{1}},
 		{"a signature that is not known", []verify.Fact{by(statement("a", "clean", 1), "x"), by(statement("a", "dirty", 2), "y"), statement("a", "clean", 3)}, []int64{1, 2, 1}, []int{1}},
 		{"the same text of another type", []verify.Fact{statement("a", "old", 2), other}, []int64{2, 1}, []int{0}},
+		{"a signature without a statement that is logged again", []verify.Fact{by(verify.Fact{SignedAt: time.Unix(1, 0)}, "x"), by(verify.Fact{SignedAt: time.Unix(2, 0)}, "x")}, []int64{1, 1}, []int{0, 1}},
+		{"two signatures without a statement", []verify.Fact{by(verify.Fact{SignedAt: time.Unix(1, 0)}, "x"), by(verify.Fact{SignedAt: time.Unix(2, 0)}, "y")}, []int64{1, 2}, []int{1}},
 		{"signatures without a statement", []verify.Fact{{SignedAt: time.Unix(1, 0)}, {SignedAt: time.Unix(2, 0)}}, []int64{1, 2}, []int{1}},
 	} {
 		var times []int64

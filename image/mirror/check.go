@@ -33,7 +33,7 @@ func (e *entry) finding(path, message, hint string) Finding {
 func (s *Set) checkShadow(w *way) []Finding {
 	var by *way
 	name := w.source.Sample()
-	s.sources.Visit(name.Registry(), name.Path(), func(other *way) bool {
+	s.sources.Visit(name, func(other *way, _ image.Repository) bool {
 		if other == w {
 			return false
 		}
@@ -65,7 +65,7 @@ func (s *Set) checkLoops(w *way) []Finding {
 			continue
 		}
 		var within []string
-		s.sources.Visit(to.Registry(), to.Path(), func(other *way) bool {
+		s.sources.Visit(to, func(other *way, _ image.Repository) bool {
 			within = append(within, other.entry.name+" ("+other.source.String()+")")
 			return len(within) < maxTargets
 		})
@@ -87,8 +87,8 @@ func (s *Set) checkLoops(w *way) []Finding {
 // insideOf returns the entry for which a name is a copy.
 func (s *Set) insideOf(name image.Repository) (string, bool) {
 	by := ""
-	s.targets.VisitCopies(name, func(r reverse, host string) bool {
-		if from, ok := r.Inverse(host, name.Path()); ok && from != name {
+	s.targets.Visit(name, func(r reverse, named image.Repository) bool {
+		if from, ok := r.Inverse(named); ok && from != name {
 			by = r.way.entry.name
 		}
 		return by == ""

@@ -7,9 +7,9 @@
 // also apply to an image that is named by its copy. A mapping without an inverse is refused when
 // it is loaded.
 //
-// A copy is recognised under each form of its name, and under the other names that Amazon ECR and
-// IPv4 addresses have by their form. A DNS alias of a mirror is not recognised: list it as a
-// target too.
+// A source matches, and a copy is recognised, under each form of its name, and under the other names
+// that Docker Hub, Amazon ECR, Google's registries and IPv4 addresses have by their form. A DNS alias
+// is not recognised: list it as a source or target too.
 //
 // OpenShift's kinds follow its API reference for 4.x.
 package mirror

@@ -39,8 +39,8 @@ func (s *Set) origins(ref image.Ref) (origins []Origin, complete bool) {
 	complete = true
 	here := ref.Repository()
 	for next := 0; ; next++ {
-		s.targets.VisitCopies(here, func(r reverse, host string) bool {
-			from, ok := r.Inverse(host, here.Path())
+		s.targets.Visit(here, func(r reverse, named image.Repository) bool {
+			from, ok := r.Inverse(named)
 			if !ok || from == ref.Repository() {
 				return true
 			}
@@ -61,7 +61,7 @@ func (s *Set) origins(ref image.Ref) (origins []Origin, complete bool) {
 // join adds a source's name with the settings of the way. If two ways lead to one name, the first
 // sets the entry, and both add evidence repositories.
 func (w *way) join(origins []Origin, from image.Repository, copied image.Ref) []Origin {
-	where := w.where(from, []image.Repository{copied.Repository()})
+	where := w.where(from, from, []image.Repository{copied.Repository()})
 	if len(where) == 0 {
 		where = []image.Repository{copied.Repository()} // the third repository has no name for this source
 	}
@@ -77,15 +77,16 @@ func (w *way) join(origins []Origin, from image.Repository, copied image.Ref) []
 	})
 }
 
-// IsCopy reports whether copied is a name of ref at one of its targets. The caller compares tags
-// and digests.
+// IsCopy reports whether copied is a name of ref at one of its targets, by whichever name ref has.
+// The caller compares tags and digests.
 func (s *Set) IsCopy(copied, ref image.Ref) bool {
-	if s == nil || copied.IsZero() || ref.IsZero() {
+	if s == nil || copied.IsZero() || ref.IsZero() || copied.Repository() == ref.Repository() {
 		return false
 	}
 	found := false
-	s.targets.VisitCopies(copied.Repository(), func(r reverse, host string) bool {
-		if from, ok := r.Inverse(host, copied.Repository().Path()); ok && from == ref.Repository() {
+	s.targets.Visit(copied.Repository(), func(r reverse, named image.Repository) bool {
+		from, ok := r.Inverse(named)
+		if ok && (from == ref.Repository() || slices.Contains(ref.Repository().OtherNames(), from)) {
 			to, err := r.Forward(from)
 			found = err == nil && to == copied.Repository()
 		}

@@ -9,9 +9,10 @@ import (
 )
 
 // Route returns the mirrors of a reference: nil where no source matches, and where the reference
-// lies inside a target already. The longest source prefix wins, after the more exact host. A
-// target is left out if the image's name there is too long. An error means that the selectors of
-// a matching entry could not be evaluated, or that it has no other target.
+// lies inside a target already. A source matches by each name that the reference's repository has
+// (image.Repository.OtherNames). The longest source prefix wins, after the more exact host. A target
+// is left out if the image's name there is too long. An error means that the selectors of a matching
+// entry could not be evaluated, or that it has no other target.
 func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 	if s == nil || ref.IsZero() {
 		return nil, nil
@@ -21,8 +22,9 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 		return nil, err
 	}
 	var chosen *way
+	var from image.Repository
 	var failure error
-	s.sources.Visit(ref.Registry(), ref.Repository().Path(), func(w *way) bool {
+	s.sources.Visit(ref.Repository(), func(w *way, named image.Repository) bool {
 		if !w.entry.pulls.includes(ref) || len(w.targets) == 0 {
 			return true
 		}
@@ -31,7 +33,7 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 		case err != nil:
 			failure = fmt.Errorf("mirrors: %s names %s and cannot be queried: %w", w.entry.name, ref, err)
 		case applies:
-			chosen = w
+			chosen, from = w, named
 		default:
 			return true
 		}
@@ -40,14 +42,14 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 	if failure != nil || chosen == nil {
 		return nil, failure
 	}
-	return chosen.route(ref)
+	return chosen.route(ref, from)
 }
 
 // isInside reports whether a name is a target's name for some image.
 func (s *Set) isInside(copied image.Repository) bool {
 	inside := false
-	s.targets.VisitCopies(copied, func(r reverse, host string) bool {
-		from, ok := r.Inverse(host, copied.Path())
+	s.targets.Visit(copied, func(r reverse, named image.Repository) bool {
+		from, ok := r.Inverse(named)
 		inside = ok && from != copied // another form of the source is not a copy
 		return !inside
 	})
@@ -64,13 +66,14 @@ func (p Pulls) includes(ref image.Ref) bool {
 	return true
 }
 
-func (w *way) route(ref image.Ref) (*Route, error) {
+// route maps the reference by the name from that the source has for it.
+func (w *way) route(ref image.Ref, from image.Repository) (*Route, error) {
 	e := w.entry
 	route := &Route{Mirror: e.name, When: e.when, Otherwise: e.otherwise, Resolve: e.resolve, PullSecrets: slices.Clone(e.pullSecrets)}
 	var copies []image.Repository
 	var errs []error
 	for _, t := range w.targets {
-		to, err := t.Forward(ref.Repository())
+		to, err := t.Forward(from)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -83,15 +86,16 @@ func (w *way) route(ref image.Ref) (*Route, error) {
 	if len(copies) == 0 {
 		return nil, fmt.Errorf("mirrors: %s has no target for %s: %w", e.name, ref, errors.Join(errs...))
 	}
-	route.Evidence = w.where(ref.Repository(), copies)
+	route.Evidence = w.where(from, ref.Repository(), copies)
 	if len(route.Evidence) == 0 {
 		return nil, fmt.Errorf("mirrors: %s has no place for the evidence of %s: its name there would be too long", e.name, ref)
 	}
 	return route, nil
 }
 
-// where returns the repositories of evidence, in order, without duplicates.
-func (w *way) where(from image.Repository, copies []image.Repository) []image.Repository {
+// where returns the repositories of evidence, in order, without duplicates. The source is asked by the
+// name written.
+func (w *way) where(from, written image.Repository, copies []image.Repository) []image.Repository {
 	var found []image.Repository
 	for _, e := range w.evidence {
 		switch {
@@ -100,7 +104,7 @@ func (w *way) where(from image.Repository, copies []image.Repository) []image.Re
 				found = append(found, at)
 			}
 		case e.side == Source:
-			found = append(found, from)
+			found = append(found, written)
 		default:
 			found = append(found, copies...)
 		}

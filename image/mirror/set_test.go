@@ -111,9 +111,10 @@ func TestNormalisation(t *testing.T) {
 		{"another region: the pin is kept", "111111111111.dkr.ecr.us-east-1.amazonaws.com/r:v1" + digest, "111111111111.dkr.ecr.eu-west-1.amazonaws.com/r:v1" + digest},
 		{"another region, by digest alone", "111111111111.dkr.ecr.us-east-1.amazonaws.com/r" + digest, "111111111111.dkr.ecr.eu-west-1.amazonaws.com/r" + digest},
 		{"the same region", "111111111111.dkr.ecr.eu-west-1.amazonaws.com/r:v1", "none"},
-		{"FIPS is a registry of its own to list", "111111111111.dkr.ecr-fips.us-east-1.amazonaws.com/r:v1", "none"},
-		{"so is the name with IPv6", "111111111111.dkr-ecr.us-east-1.on.aws/r:v1", "none"},
-		{"so is another partition", "111111111111.dkr.ecr.us-east-1.amazonaws.com.cn/r:v1", "none"},
+		{"FIPS is another name of a registry", "111111111111.dkr.ecr-fips.us-east-1.amazonaws.com/r:v1", "111111111111.dkr.ecr.eu-west-1.amazonaws.com/r:v1"},
+		{"so is the one with IPv6", "111111111111.dkr-ecr.us-east-1.on.aws/r:v1", "111111111111.dkr.ecr.eu-west-1.amazonaws.com/r:v1"},
+		{"the same region with IPv6", "111111111111.dkr-ecr.eu-west-1.on.aws/r:v1", "none"},
+		{"another partition is another registry to list", "111111111111.dkr.ecr.us-east-1.amazonaws.com.cn/r:v1", "none"},
 		{"another mirror", "gcr.io/a/b:1", "my-registry-proxy.example.com/gcr/a/b:1"},
 		{"a registry that is not listed", "example.com/a/b", "none"},
 		{"a copy is left alone", ecr + "/docker-hub/library/nginx:1", "none"},
@@ -211,8 +212,15 @@ func TestHiddenCopies(t *testing.T) {
 		"{sources: [quay.io/team], targets: [{location: m.corp/team, path: ReplacePrefix}], namespaceSelector: {matchLabels: {a: b}}}",
 		"{sources: [m.corp/team], targets: [{location: outer.corp}]}",
 		"{sources: ['*.io'], targets: [{location: 'w.corp/{host}'}]}",
+		"{sources: [docker.io], targets: [{location: gcr.io/proj/hub}]}",
 	))
 	for _, test := range []struct{ reason, ref, want string }{
+		{"Google's", "gcr.io/proj/hub/library/nginx:1", "docker.io/library/nginx:1"},
+		{"Google's newer name", "us-docker.pkg.dev/proj/gcr.io/hub/library/nginx:1", "docker.io/library/nginx:1"},
+		{"library/ left to the proxy at Google's newer name", "us-docker.pkg.dev/proj/gcr.io/hub/nginx:1", "docker.io/library/nginx:1"},
+		{"Google's name in Europe is no copy", "europe-docker.pkg.dev/proj/gcr.io/hub/library/nginx:1", ""},
+		{"Google's newer name of another location is no copy", "us-docker.pkg.dev/proj/us.gcr.io/hub/library/nginx:1", ""},
+		{"Google's newer name of another project is no copy", "us-docker.pkg.dev/other/gcr.io/hub/library/nginx:1", ""},
 		{"plain", ecr + "/hub/library/nginx:1", "docker.io/library/nginx:1"},
 		{"case and port", strings.ToUpper(ecr) + ":443/hub/library/nginx:1", "docker.io/library/nginx:1"},
 		{"library/ left to the proxy", ecr + "/hub/nginx:1", "docker.io/library/nginx:1"},
@@ -253,6 +261,12 @@ func TestOtherNamesOfARegistry(t *testing.T) {
 		{"the wildcard becomes part of such a name", "*.of.example", "{wildcard}.amazonaws.com", "1.dkr.ecr-fips.eu-west-1.of.example/x:1", "1.dkr.ecr-fips.eu-west-1.amazonaws.com/x:1"},
 		{"and ends within it", "*.too.example", "{wildcard}.ecr-fips.eu-west-2.amazonaws.com", "1.dkr.too.example/x:1", "1.dkr.ecr-fips.eu-west-2.amazonaws.com/x:1"},
 		{"the target is spelled in the other way", "quay.io", "1.dkr-ecr.eu-west-3.on.aws", "quay.io/x:1", "1.dkr-ecr.eu-west-3.on.aws/x:1"},
+		{"the public one", "quay.io", "ecr-public.aws.com/alias", "quay.io/x:1", "ecr-public.aws.com/alias/x:1"},
+		{"Google's newer name", "quay.io", "us-docker.pkg.dev/p/gcr.io/hub", "quay.io/x:1", "us-docker.pkg.dev/p/gcr.io/hub/x:1"},
+		{"in Europe", "quay.io", "europe-docker.pkg.dev/p/eu.gcr.io/hub", "quay.io/x:1", "europe-docker.pkg.dev/p/eu.gcr.io/hub/x:1"},
+		{"a project of a domain", "quay.io", "us-docker.pkg.dev/example.com/p/gcr.io/hub", "quay.io/x:1", "us-docker.pkg.dev/example.com/p/gcr.io/hub/x:1"},
+		{"Google's newer name behind a wildcard", "*.of.example", "{wildcard}.pkg.dev/p/gcr.io", "us-docker.of.example/x:1", "us-docker.pkg.dev/p/gcr.io/x:1"},
+		{"an address behind a wildcard", "*.of.example", "10.0.0.{wildcard}:5000", "5.of.example/x:1", "10.0.0.5:5000/x:1"},
 		{"in China", "quay.io", "1.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn", "quay.io/x:1", "1.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn/x:1"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -261,7 +275,8 @@ func TestOtherNamesOfARegistry(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", test.ref, got, test.want)
 			}
 			holds(t, s, image.MustParse(test.ref))
-			plain := strings.NewReplacer("ecr-fips", "ecr", "dkr-ecr.eu-west-3.on.aws", "dkr.ecr.eu-west-3.amazonaws.com", "dkr-ecr.cn-north-1.on.amazonwebservices", "dkr.ecr.cn-north-1.amazonaws").Replace(test.want)
+			plain := strings.NewReplacer("ecr-fips", "ecr", "ecr-public.aws.com", "public.ecr.aws", "dkr-ecr.eu-west-3.on.aws", "dkr.ecr.eu-west-3.amazonaws.com", "dkr-ecr.cn-north-1.on.amazonwebservices", "dkr.ecr.cn-north-1.amazonaws",
+				"us-docker.pkg.dev/p/gcr.io", "gcr.io/p", "europe-docker.pkg.dev/p/eu.gcr.io", "eu.gcr.io/p", "us-docker.pkg.dev/example.com/p/gcr.io", "gcr.io/example.com/p", "10.0.0.5", "[::ffff:10.0.0.5]").Replace(test.want)
 			if len(s.Origins(image.MustParse(plain))) == 0 {
 				t.Errorf("%s is not recognised", plain)
 			}
@@ -269,8 +284,53 @@ func TestOtherNamesOfARegistry(t *testing.T) {
 	}
 }
 
+// TestOtherNamesOfASource: an entry applies by each name of its source, so that none evades Deny.
+func TestOtherNamesOfASource(t *testing.T) {
+	s := set(t, own("a",
+		"{sources: [gcr.io/proj, europe-docker.pkg.dev/p/eu.gcr.io/team, public.ecr.aws, '10.0.0.5'], targets: [{location: 'near.corp/{host}'}], otherwise: Deny}",
+		"{sources: ['[::ffff:10.0.0.6]:5000'], targets: [{location: near.corp/six}], otherwise: Deny}",
+		"{sources: ['*.dkr.ecr.us-east-1.amazonaws.com'], targets: [{location: 'near.corp/{wildcard}'}], otherwise: Deny}",
+		"{sources: ['*.com'], targets: [{location: 'far.corp/{host}'}]}",
+		"{sources: [us-docker.pkg.dev/proj/gcr.io/own], targets: [{location: own.corp}]}"))
+	for _, test := range []struct{ reason, ref, want string }{
+		{"Google's", "gcr.io/proj/a:1", "near.corp/gcr.io/proj/a:1"},
+		{"Google's newer name", "us-docker.pkg.dev/proj/gcr.io/a:1", "near.corp/gcr.io/proj/a:1"},
+		{"Google's newer name of another project", "us-docker.pkg.dev/other/gcr.io/a:1", "none"},
+		{"Google's newer name in another location", "asia-docker.pkg.dev/proj/gcr.io/a:1", "none"},
+		{"Google's older name", "eu.gcr.io/p/team/a:1", "near.corp/europe-docker.pkg.dev/p/eu.gcr.io/team/a:1"},
+		{"Google's older name, beside the prefix", "eu.gcr.io/p/teams/a:1", "none"},
+		{"ECR Public", "public.ecr.aws/a:1", "near.corp/public.ecr.aws/a:1"},
+		{"ECR Public's other name, before a wildcard for this one", "ecr-public.aws.com/a:1", "near.corp/public.ecr.aws/a:1"},
+		{"a name like it", "ecr-private.aws.com/a:1", "far.corp/ecr-private.aws.com/a:1"},
+		{"IPv4 as IPv6", "[::ffff:10.0.0.5]/a:1", "near.corp/10.0.0.5/a:1"},
+		{"IPv4 as IPv6, with a port", "[::ffff:10.0.0.5]:5000/a:1", "none"},
+		{"IPv4 for IPv6 with it", "10.0.0.6:5000/a:1", "near.corp/six/a:1"},
+		{"another IPv4", "10.0.0.7:5000/a:1", "none"},
+		{"ECR", "1.dkr.ecr.us-east-1.amazonaws.com/a:1", "near.corp/1/a:1"},
+		{"ECR with IPv6", "1.dkr-ecr.us-east-1.on.aws/a:1", "near.corp/1/a:1"},
+		{"ECR with FIPS and IPv6", "1.dkr-ecr-fips.us-east-1.on.aws/a:1", "near.corp/1/a:1"},
+		{"ECR with FIPS, before the shorter wildcard", "1.dkr.ecr-fips.us-east-1.amazonaws.com/a:1", "near.corp/1/a:1"},
+		{"ECR of another region", "1.dkr-ecr.us-east-2.on.aws/a:1", "far.corp/1.dkr.ecr.us-east-2.amazonaws.com/a:1"},
+		{"ECR of another region, in the order of the names", "1.dkr.ecr-fips.us-east-2.amazonaws.com/a:1", "far.corp/1.dkr.ecr-fips.us-east-2.amazonaws.com/a:1"},
+		{"the source as written, before its other name", "us-docker.pkg.dev/proj/gcr.io/own/a:1", "own.corp/proj/gcr.io/own/a:1"},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			ref := image.MustParse(test.ref)
+			if got := redirects(t, s, test.ref); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if holds(t, s, ref) != (test.want != "none") {
+				t.Error("it is redirected, or not")
+			}
+			if r, err := s.Route(ref, known()); err != nil || r != nil && r.Evidence[0] != ref.Repository() {
+				t.Errorf("the source is asked as %+v, %v", r, err)
+			}
+		})
+	}
+}
+
 func TestIsCopy(t *testing.T) {
-	s := set(t, own("a", "{sources: [docker.io], targets: [{location: a.corp/hub}, {location: b.corp/hub}]}"))
+	s := set(t, own("a", "{sources: [docker.io], targets: [{location: a.corp/hub}, {location: b.corp/hub}]}", "{sources: [gcr.io], targets: [{location: a.corp/google}]}"))
 	for _, test := range []struct {
 		reason, copied, ref string
 		want                bool
@@ -281,6 +341,9 @@ func TestIsCopy(t *testing.T) {
 		{"not as a target is written", "b.corp/hub/nginx", "nginx", false},
 		{"no target", "c.corp/hub/library/nginx", "nginx", false},
 		{"itself", "nginx", "nginx", false},
+		{"of a name of Docker Hub", "a.corp/hub/library/nginx", "index.docker.io/nginx", true},
+		{"of another name of its source", "a.corp/google/p/app", "us-docker.pkg.dev/p/gcr.io/app", true},
+		{"of another project of that name", "a.corp/google/p/app", "us-docker.pkg.dev/q/gcr.io/app", false},
 	} {
 		if got := s.IsCopy(image.MustParse(test.copied), image.MustParse(test.ref)); got != test.want {
 			t.Errorf("%s: %t", test.reason, got)

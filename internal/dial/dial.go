@@ -8,11 +8,13 @@ package dial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -61,22 +63,32 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s is at %s, %s, which is not connected to", r.Host, r.Address, r.Reason)
 }
 
-// DialContext connects to address ("host:port"). It fails with a *RefusedError if all addresses
-// of the host are refused.
+// DialContext connects to address ("host:port"). It fails with a *RefusedError if it connects to no
+// address of the host, and one of them is refused: that the others do not answer is no reason to
+// report the host as silent.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
+	var refused atomic.Pointer[RefusedError]
 	dialer := net.Dialer{
 		Timeout:   connectTimeout,
 		KeepAlive: keepAlive,
 		Resolver:  d.config.Resolver,
 		ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
-			return d.check(host, resolved)
+			err := d.check(host, resolved)
+			if one, ok := errors.AsType[*RefusedError](err); ok {
+				refused.Store(one)
+			}
+			return err
 		},
 	}
-	return dialer.DialContext(ctx, network, address)
+	connection, err := dialer.DialContext(ctx, network, address)
+	if one := refused.Load(); err != nil && one != nil {
+		return nil, one
+	}
+	return connection, err
 }
 
 // check runs for each address immediately before the connection.

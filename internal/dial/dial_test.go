@@ -18,6 +18,7 @@ func TestRefusedAddresses(t *testing.T) {
 		"loop6.example":    {"::1"},
 		"mixed.example":    {"169.254.169.254", "127.0.0.1"},
 		"private.example":  {"10.1.2.3"},
+		"half.example":     {"::1", "127.0.0.1", "0.0.0.0"},
 	}
 	tests := []struct{ reason, host string }{
 		{"a name of the metadata service", "metadata.example"},
@@ -32,6 +33,7 @@ func TestRefusedAddresses(t *testing.T) {
 		{"a name that is loopback in secret", "loop.example"},
 		{"the same over IPv6", "loop6.example"},
 		{"only bad addresses", "mixed.example"},
+		{"a bad address, and others that do not answer", "half.example"},
 		{"unspecified", "0.0.0.0"},
 		{"unspecified IPv6", "::"},
 		{"this network", "0.1.2.3"},
@@ -40,7 +42,7 @@ func TestRefusedAddresses(t *testing.T) {
 		{"private, when that is refused", "private.example"},
 		{"shared space, when private is refused", "100.64.0.1"},
 	}
-	dialer := dial.New(dial.Config{NoPrivate: true, Resolver: dialtest.Resolver(names)})
+	dialer := dial.New(dial.Config{NoPrivate: true, Loopback: []string{"half.example"}, Resolver: dialtest.Resolver(names)})
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(test.host, "9"))

@@ -109,3 +109,21 @@ func wanted(of reflect.Type) string {
 	}
 	return "an object"
 }
+
+// CheckKind refuses a document of another type before its fields are read, with the better error message.
+func CheckKind(text []byte, apiVersion, kind string) error {
+	var head *struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return Readable(err)
+	}
+	if head == nil {
+		return errors.New("the file is empty")
+	}
+	if head.APIVersion != apiVersion || head.Kind != kind {
+		return fmt.Errorf("want apiVersion %s and kind %s, found %q and %q", apiVersion, kind, head.APIVersion, head.Kind)
+	}
+	return nil
+}

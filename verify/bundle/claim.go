@@ -14,7 +14,7 @@ const payloadTypeInToto = "application/vnd.in-toto+json"
 // claim adds the signed claim to the fact: a plain signature, or a statement with a predicate.
 func (p *proof) claim(fact *verify.Fact) *verify.Rejection {
 	if p.isMessage() {
-		fact.Role = attest.Signature // over the artifact itself, without a statement
+		fact.Role, fact.Signatures = attest.Signature, []string{verify.SignatureID(p.content.Signature())} // of the artifact itself, without a statement
 		return nil
 	}
 	statement, err := p.statement()
@@ -27,13 +27,13 @@ func (p *proof) claim(fact *verify.Fact) *verify.Rejection {
 		return p.otherDigest(statement)
 	}
 	fact.Annotations = verify.SubjectAnnotations(statement, p.artifact.Digest)
+	for _, signature := range p.entity.GetDsseEnvelope().GetSignatures() {
+		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.GetSig()))
+	}
 	if statement.PredicateType == attest.PredicateCosignSign {
 		return nil
 	}
 	fact.Role, fact.Statement = attest.Attestation, &statement
-	for _, signature := range p.entity.GetDsseEnvelope().GetSignatures() {
-		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.GetSig()))
-	}
 	return nil
 }
 

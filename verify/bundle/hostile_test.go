@@ -51,8 +51,8 @@ func TestFact(t *testing.T) {
 		if len(fact.Entries) != 1 || !fact.Entries[0].Time.Equal(at) || fact.Entries[0].LogID != l.own.Rekor.ID() {
 			t.Errorf("entries %+v, want one of %s at %s", fact.Entries, l.own.Rekor.ID(), at)
 		}
-		if !fact.SignedAt.Equal(at) {
-			t.Errorf("signed at %s, want the earlier of %s and %s", fact.SignedAt, at, later)
+		if !fact.SignedAt.Equal(at) || fact.TimeSource != verify.LogTime || len(fact.Signatures) != 1 {
+			t.Errorf("signed at %s by %s, want the earlier of %s (a log's) and %s", fact.SignedAt, fact.TimeSource, at, later)
 		}
 		if !fact.Expires.IsZero() {
 			t.Errorf("expires at %s, and its certificate was needed at the time of signing only", fact.Expires)
@@ -76,7 +76,7 @@ func TestFact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !fact.SignedAt.IsZero() || !fact.Expires.Equal(now.Certificate().NotAfter) {
+		if !fact.SignedAt.IsZero() || fact.TimeSource != "" || !fact.Expires.Equal(now.Certificate().NotAfter) {
 			t.Errorf("signed at %s, expires %s; want no time, and the certificate's end", fact.SignedAt, fact.Expires)
 		}
 	})

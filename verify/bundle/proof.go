@@ -193,13 +193,16 @@ func (p *proof) isKnown(entry *tlog.Entry) bool {
 func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.Fact, error) {
 	fact := verify.Fact{
 		Subject: p.artifact.Digest, Format: attest.Bundle, Role: attest.Signature,
-		SignedAt: signedAt(result),
 	}
+	fact.SignedAt, fact.TimeSource = signedAt(result)
 	if fact.SignedAt.IsZero() {
 		var rejection *verify.Rejection
 		fact.SignedAt, rejection = p.confirmed()
 		if rejection != nil {
 			return verify.Fact{}, rejection
+		}
+		if !fact.SignedAt.IsZero() {
+			fact.TimeSource = verify.StampTime
 		}
 	}
 	fact.Entries = p.provedEntries(fact.SignedAt)
@@ -310,18 +313,20 @@ func inUse(log *root.TransparencyLog, at time.Time) bool {
 	return at.IsZero() || !at.Before(log.ValidityPeriodStart) && (log.ValidityPeriodEnd.IsZero() || !at.After(log.ValidityPeriodEnd))
 }
 
-// signedAt is the earliest trusted time.
-func signedAt(result *sgverify.VerificationResult) time.Time {
-	var earliest time.Time
+// signedAt is the earliest trusted time, and its source.
+func signedAt(result *sgverify.VerificationResult) (earliest time.Time, source verify.TimeSource) {
 	for _, stamp := range result.VerifiedTimestamps {
 		if stamp.Type == "CurrentTime" {
 			continue
 		}
 		if earliest.IsZero() || stamp.Timestamp.Before(earliest) {
-			earliest = stamp.Timestamp
+			earliest, source = stamp.Timestamp, verify.StampTime
+			if stamp.Type == "Tlog" {
+				source = verify.LogTime
+			}
 		}
 	}
-	return earliest.UTC()
+	return earliest.UTC(), source
 }
 
 func (p *proof) keyName() string { return "key " + p.material.Key().Fingerprint[:16] }

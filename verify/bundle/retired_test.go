@@ -90,7 +90,7 @@ func TestRetiredWithTimestamp(t *testing.T) {
 	)
 	l.play(t, rows)
 	fact, err := l.verify(t, claim(signer, now), ending(chain, signer, after))
-	if err != nil || !fact.SignedAt.Equal(now) || fact.Expires.IsZero() {
+	if err != nil || !fact.SignedAt.Equal(now) || fact.TimeSource != verify.StampTime || fact.Expires.IsZero() {
 		t.Errorf("signed at %s, expires %s (%v), want the timestamp's %s and the end of the certificate", fact.SignedAt, fact.Expires, err, now)
 	}
 }

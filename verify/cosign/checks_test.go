@@ -189,16 +189,16 @@ func TestTimes(t *testing.T) {
 	l := newLab(t)
 	at := time.Now().Add(-24 * time.Hour).Truncate(time.Second).UTC()
 	signer := l.keyless(t, func(i *verifytest.Identity) { i.NotBefore = at.Add(-time.Minute) })
-	for stamped, want := range map[time.Time]time.Time{
-		at.Add(-30 * time.Second): at.Add(-30 * time.Second),
-		at.Add(30 * time.Second):  at,
+	for stamped, want := range map[time.Time]verify.Fact{
+		at.Add(-30 * time.Second): {SignedAt: at.Add(-30 * time.Second), TimeSource: verify.StampTime},
+		at.Add(30 * time.Second):  {SignedAt: at, TimeSource: verify.LogTime},
 	} {
 		fact, err := l.verifier.Verify(t.Context(), l.subject, l.evidence(t, verifytest.Claim{
 			Signer: signer, Image: signature(nil), Time: at, Stamps: []verifytest.Stamp{{Time: stamped}},
 		}), keyless(nil))
 		check(t, fact, err, "")
-		if !fact.SignedAt.Equal(want) {
-			t.Errorf("logged at %s and stamped at %s: signed at %s, want %s", at, stamped, fact.SignedAt, want)
+		if !fact.SignedAt.Equal(want.SignedAt) || fact.TimeSource != want.TimeSource || len(fact.Signatures) != 1 {
+			t.Errorf("logged at %s and stamped at %s: signed at %s by %s, want %s by %s", at, stamped, fact.SignedAt, fact.TimeSource, want.SignedAt, want.TimeSource)
 		}
 	}
 }

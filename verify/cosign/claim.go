@@ -78,8 +78,11 @@ func (l *layer) check(digest image.Digest) *verify.Rejection {
 // signing statement.
 func (l *layer) claim(fact *verify.Fact) {
 	if l.envelope == nil {
-		fact.Role, fact.Annotations = attest.Signature, l.simple.annotations
+		fact.Role, fact.Annotations, fact.Signatures = attest.Signature, l.simple.annotations, []string{verify.SignatureID(l.signature)}
 		return
+	}
+	for _, signature := range l.envelope.Signatures {
+		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.Sig))
 	}
 	fact.Annotations = verify.SubjectAnnotations(l.statement, fact.Subject)
 	if l.statement.PredicateType == attest.PredicateCosignSign {
@@ -87,7 +90,4 @@ func (l *layer) claim(fact *verify.Fact) {
 		return
 	}
 	fact.Role, fact.Statement = attest.Attestation, &l.statement
-	for _, signature := range l.envelope.Signatures {
-		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.Sig))
-	}
 }

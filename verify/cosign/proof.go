@@ -211,7 +211,8 @@ func (p *proof) wantsSCT() bool { return !p.authority.CT().Ignore }
 
 // fact checks the terms that cosign does not, and returns the fact.
 func (p *proof) fact() (verify.Fact, error) {
-	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, SignedAt: p.signedAt(), Notes: p.notes}
+	fact := verify.Fact{Subject: p.digest, Format: attest.Cosign, Notes: p.notes}
+	fact.SignedAt, fact.TimeSource = p.signedAt()
 	if p.wantsLog() {
 		payload := p.layer.entry.Payload
 		fact.Entries = []verify.LogEntry{{LogID: payload.LogID, Index: payload.LogIndex, Time: p.logged}}
@@ -274,15 +275,17 @@ func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 	return nil
 }
 
-// signedAt is the earliest trusted time.
-func (p *proof) signedAt() time.Time {
-	if p.logged.IsZero() && p.stamped.IsZero() {
-		return p.confirmed
+// signedAt is the earliest trusted time, and its source.
+func (p *proof) signedAt() (time.Time, verify.TimeSource) {
+	switch {
+	case !p.logged.IsZero() && (p.stamped.IsZero() || !p.stamped.Before(p.logged)):
+		return p.logged, verify.LogTime
+	case !p.stamped.IsZero():
+		return p.stamped, verify.StampTime
+	case !p.confirmed.IsZero():
+		return p.confirmed, verify.StampTime
 	}
-	if p.logged.IsZero() || (!p.stamped.IsZero() && p.stamped.Before(p.logged)) {
-		return p.stamped
-	}
-	return p.logged
+	return time.Time{}, ""
 }
 
 // logEntry parses the entry as sigstore-go does.

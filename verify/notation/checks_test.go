@@ -132,6 +132,9 @@ func TestSigningAuthority(t *testing.T) {
 	if err != nil || !fact.Expires.IsZero() {
 		t.Errorf("got %v, expires %s; want no end, since it is known when it was signed", err, fact.Expires)
 	}
+	if !fact.SignedAt.Equal(then) || fact.TimeSource != verify.OwnTime || !fact.VerifiedTime().IsZero() {
+		t.Errorf("signed at %s by %s: the signer's own time must not count for an age", fact.SignedAt, fact.TimeSource)
+	}
 }
 
 // TestTimestampAuthorityOfOtherUse: a certificate that may do more than stamp is none of a

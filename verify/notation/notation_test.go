@@ -344,8 +344,8 @@ func TestTimestamps(t *testing.T) {
 		})
 	}
 	fact, err := newVerifier(t, notation.Options{}).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: ended, at: then, tsa: stamps}), with())
-	if err != nil || !fact.SignedAt.Equal(then) {
-		t.Errorf("signed at %s (%v), want the timestamp's %s", fact.SignedAt, err, then)
+	if err != nil || !fact.SignedAt.Equal(then) || !fact.VerifiedTime().Equal(then) || len(fact.Signatures) != 1 {
+		t.Errorf("signed at %s by %s (%v), want the timestamp's %s", fact.SignedAt, fact.TimeSource, err, then)
 	}
 }
 

@@ -144,14 +144,21 @@ func (p *proof) conclude(ctx context.Context) (verify.Fact, error) {
 		Role:        attest.Signature,
 		Signer:      verify.Signer{Key: key, Subject: leaf.Subject.String(), Issuer: leaf.Issuer.String()},
 		Annotations: p.signed.target.Annotations,
+		Signatures:  []string{p.signatureID()},
 		SignedAt:    signedAt,
 		Expires:     p.expires(),
 		Notes:       p.notes,
 		Origin:      p.evidence.Origin,
 	}
+	if !signedAt.IsZero() {
+		fact.TimeSource = verify.OwnTime
+		if p.wantsToken() {
+			fact.TimeSource = verify.StampTime
+		}
+	}
 	if p.isDocument() {
 		fact.Role = attest.Attestation
-		fact.Statement, fact.Signatures = p.statement(), []string{p.signatureID()}
+		fact.Statement = p.statement()
 		if fact.Statement.Predicate == nil {
 			fact.Notes = append(fact.Notes, "document: it is not JSON, so no condition can read it")
 		}

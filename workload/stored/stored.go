@@ -19,17 +19,18 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kubejson "sigs.k8s.io/json"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Object returns an object as an API server has it. One of another kind, and one that the type of its
-// kind cannot hold, which an API server refuses, stays as it is.
+// Object returns an object as an API server has it. One of another kind, one that the type of its kind cannot
+// hold, which an API server refuses, and one with a quantity beyond the bounds of package limit stays as it is.
 func Object(o workload.Object) workload.Object {
 	if o.IsZero() {
 		return o
 	}
 	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind()))
-	if err != nil || o.IsDocument() {
+	if err != nil || o.IsDocument() || hasLargeQuantity(decode(o.JSON())) {
 		return o
 	}
 	if kubejson.UnmarshalCaseSensitivePreserveInts(o.JSON(), typed) != nil {
@@ -55,6 +56,32 @@ func Object(o workload.Object) workload.Object {
 		return o
 	}
 	return changed
+}
+
+// hasLargeQuantity reports whether a value of an object, apart from its metadata, may take minutes to be parsed.
+func hasLargeQuantity(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return limit.Quantity(v) != nil
+	case json.Number:
+		return limit.Quantity(v.String()) != nil
+	case []any:
+		return slices.ContainsFunc(v, hasLargeQuantity)
+	case map[string]any:
+		for name, member := range v {
+			if name != "metadata" && hasLargeQuantity(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Fits reports whether the type of an object's kind can hold it: an API server refuses one that it cannot. Every
+// object of a kind that is not built in fits.
+func Fits(o workload.Object) bool {
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(o.APIVersion(), o.Kind()))
+	return err != nil || kubejson.UnmarshalCaseSensitivePreserveInts(o.JSON(), typed) == nil
 }
 
 // In returns an object with the namespace in its metadata, as an API server sets it; an empty one removes it, as

@@ -1,20 +1,24 @@
 package mapping
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/quaymaster/quaymaster/image"
-)
-
-// hasOtherNames reports whether a host, or one that matches its wildcard, may have other names.
+// hasOtherNames reports whether a host, or one that matches its wildcard, may have repositories with
+// other names. It only saves look-ups, so it may be wrong about one that has none.
 func hasOtherNames(host affix) bool {
-	if !host.wild {
-		return len(image.OtherRegistries(host.before)) > 0
+	ending := host.before
+	if host.wild {
+		ending = host.after
 	}
-	for _, domain := range []string{".amazonaws.com", ".on.aws", ".amazonaws.com.cn", ".on.amazonwebservices.com.cn"} {
-		if strings.HasSuffix(host.after, domain) || strings.HasSuffix(domain, host.after) {
+	for _, domain := range []string{
+		".amazonaws.com", ".on.aws", ".amazonaws.com.cn", ".on.amazonwebservices.com.cn", ".ecr.aws", "-public.aws.com", "gcr.io", "-docker.pkg.dev",
+	} {
+		if strings.HasSuffix(ending, domain) || host.wild && strings.HasSuffix(domain, ending) {
 			return true
 		}
 	}
-	return false
+	// An address, which may end in the wildcard.
+	if host.wild {
+		return strings.HasPrefix(ending, ":")
+	}
+	return strings.HasPrefix(ending, "[") || ending != "" && ending[0] >= '0' && ending[0] <= '9'
 }

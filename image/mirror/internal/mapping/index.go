@@ -11,7 +11,7 @@ import (
 type Index[T any] struct {
 	hosts   map[string]prefixes[T]
 	endings map[string]prefixes[T] // by a host's end, from a dot on; "" for any
-	// others: there are targets at registries with other names.
+	// others: there are values at registries with other names.
 	others bool
 }
 
@@ -33,38 +33,61 @@ func (x *Index[T]) add(host affix, prefix string, value T) {
 		table[key] = prefixes[T]{}
 	}
 	table[key][prefix] = append(table[key][prefix], value)
+	x.others = x.others || hasOtherNames(host)
 }
 
-// Visit calls yield for the values that may match a name, the most specific first: a whole host
-// before an end, a longer end before a shorter, then a longer prefix before a shorter; last in
+// Visit calls yield for the values that may match a name, or another name of its repository, with
+// that name; the most specific first: a whole host before an end, an end of more components before
+// one of fewer, the name as written before others, then a longer prefix before a shorter; last in
 // the order of adding. It stops when yield returns false.
-func (x *Index[T]) Visit(host, path string, yield func(T) bool) {
-	if !x.hosts[host].visit(path, yield) {
+func (x *Index[T]) Visit(name image.Repository, yield func(value T, name image.Repository) bool) {
+	var others []image.Repository
+	if x.others {
+		others = name.OtherNames()
+	}
+	if !x.hosts[name.Registry()].visit(name, yield) {
 		return
 	}
-	if len(x.endings) == 0 {
-		return
-	}
-	for i := strings.IndexByte(host, '.'); i >= 0; {
-		if !x.endings[host[i:]].visit(path, yield) {
+	dots := strings.Count(name.Registry(), ".")
+	for _, other := range others {
+		if !x.hosts[other.Registry()].visit(other, yield) {
 			return
 		}
-		next := strings.IndexByte(host[i+1:], '.')
-		if next < 0 {
-			break
-		}
-		i += 1 + next
+		dots = max(dots, strings.Count(other.Registry(), "."))
 	}
-	x.endings[""].visit(path, yield)
+	for ; len(x.endings) > 0 && dots >= 0; dots-- {
+		if !x.visitEnding(dots, name, yield) {
+			return
+		}
+		for _, other := range others {
+			if !x.visitEnding(dots, other, yield) {
+				return
+			}
+		}
+	}
 }
 
-func (p prefixes[T]) visit(path string, yield func(T) bool) bool {
+// visitEnding visits the end of a host with a number of dots, which is "" for none.
+func (x *Index[T]) visitEnding(dots int, name image.Repository, yield func(T, image.Repository) bool) bool {
+	host := name.Registry()
+	start := len(host)
+	for range dots {
+		start = strings.LastIndexByte(host[:start], '.')
+		if start < 0 {
+			return true
+		}
+	}
+	return x.endings[host[start:]].visit(name, yield)
+}
+
+func (p prefixes[T]) visit(name image.Repository, yield func(T, image.Repository) bool) bool {
 	if p == nil {
 		return true
 	}
+	path := name.Path()
 	for {
 		for _, value := range p[path] {
-			if !yield(value) {
+			if !yield(value, name) {
 				return false
 			}
 		}
@@ -85,27 +108,4 @@ func (x *Index[T]) AddSource(s Source, value T) {
 }
 
 // AddTarget adds a value under the target names of a mapping.
-func (x *Index[T]) AddTarget(m *Mapping, value T) {
-	x.add(m.host, m.leading(), value)
-	x.others = x.others || hasOtherNames(m.host)
-}
-
-// VisitCopies calls yield for the values with a possible target name, and the host for the
-// inverse: as written, and under each other name of its registry.
-func (x *Index[T]) VisitCopies(copied image.Repository, yield func(value T, host string) bool) {
-	host, more := copied.Registry(), true
-	each := func(value T) bool {
-		more = yield(value, host)
-		return more
-	}
-	x.Visit(host, copied.Path(), each)
-	if !more || !x.others {
-		return
-	}
-	for _, other := range image.OtherRegistries(copied.Registry()) {
-		host = other
-		if more {
-			x.Visit(host, copied.Path(), each)
-		}
-	}
-}
+func (x *Index[T]) AddTarget(m *Mapping, value T) { x.add(m.host, m.leading(), value) }

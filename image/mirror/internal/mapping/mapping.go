@@ -62,7 +62,7 @@ func Aliases(text string, from Source) []*Mapping {
 		return nil
 	}
 	var all []*Mapping
-	for _, alias := range []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"} {
+	for _, alias := range image.HubNames()[1:] {
 		if m, err := parse(text, from, alias); err == nil {
 			all = append(all, m)
 		}
@@ -181,7 +181,7 @@ func (m *Mapping) CheckInverse() error {
 	if err != nil {
 		return err
 	}
-	if back, ok := m.Inverse(to.Registry(), to.Path()); !ok || back != from {
+	if back, ok := m.Inverse(to); !ok || back != from {
 		return fmt.Errorf("%s would become %s, which cannot be traced back", from, to)
 	}
 	return nil
@@ -227,13 +227,13 @@ func (m *Mapping) Forward(from image.Repository) (image.Repository, error) {
 	return to, nil
 }
 
-// Inverse returns the source's name of a copy. Index.VisitCopies supplies the hosts.
-func (m *Mapping) Inverse(host, path string) (image.Repository, bool) {
-	wildcard, ok := m.host.match(host, "")
+// Inverse returns the source's name of a copy, of which Index.Visit supplies the other names.
+func (m *Mapping) Inverse(copied image.Repository) (image.Repository, bool) {
+	wildcard, ok := m.host.match(copied.Registry(), "")
 	if !ok {
 		return image.Repository{}, false
 	}
-	components := strings.Split(path, "/")
+	components := strings.Split(copied.Path(), "/")
 	end := len(components) - len(m.tail)
 	if len(m.lead) > end {
 		return image.Repository{}, false

@@ -55,12 +55,12 @@ func TestThereAndBack(t *testing.T) {
 			if err != nil || to.String() != test.want {
 				t.Fatalf("%v, %v", to, err)
 			}
-			if back, ok := m.Inverse(to.Registry(), to.Path()); !ok || back != from {
+			if back, ok := m.Inverse(to); !ok || back != from {
 				t.Errorf("back: %v, %t", back, ok)
 			}
 			for _, other := range []string{to.Registry() + "x/" + to.Path(), to.Registry() + "/other/" + to.Path(), to.Registry() + "/other"} {
 				copied := repository(t, other)
-				if back, ok := m.Inverse(copied.Registry(), copied.Path()); ok {
+				if back, ok := m.Inverse(copied); ok {
 					if again, err := m.Forward(back); err != nil || again != copied {
 						t.Errorf("%s is taken back to %s, which is %s, %v", copied, back, again, err)
 					}
@@ -80,7 +80,7 @@ func TestIndexOrder(t *testing.T) {
 		x.AddSource(source, s)
 	}
 	var got []string
-	x.Visit("x.b.corp", "a/b/c", func(s string) bool {
+	x.Visit(repository(t, "x.b.corp/a/b/c"), func(s string, _ image.Repository) bool {
 		got = append(got, s)
 		return true
 	})
@@ -101,6 +101,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(m.Inverse("cache.example.com", "quay/app"))
+	copied, err := image.ParseRepository("cache.example.com/quay/app")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Inverse(copied))
 	// Output: quay.io/team/app true
 }
