@@ -76,7 +76,7 @@ func TestFinal(t *testing.T) {
 
 // TestItems: a list that is gone through has its items, and none behind the last.
 func TestItems(t *testing.T) {
-	it := list{"a"}.Iterator()
+	it := (&list{[]any{"a"}}).Iterator()
 	if item := it.Next(); item == nil || item.Value() != "a" {
 		t.Errorf("the first is %v", item)
 	}
@@ -91,20 +91,20 @@ func TestItems(t *testing.T) {
 		value  ref.Val
 		want   any // nil: an error
 	}{
-		{"the first item", list{"a", "b"}.Get(types.Int(0)), "a"},
-		{"the last", list{"a", "b"}.Get(types.Int(1)), "b"},
-		{"the one behind it", list{"a", "b"}.Get(types.Int(2)), nil},
-		{"the one before the first", list{"a", "b"}.Get(types.Int(-1)), nil},
-		{"a member", object{"a": "b"}.Get(types.String("a")), "b"},
-		{"no member", object{"a": "b"}.Get(types.String("b")), nil},
-		{"no name", object{"": "b"}.Get(types.Int(0)), nil},
+		{"the first item", (&list{[]any{"a", "b"}}).Get(types.Int(0)), "a"},
+		{"the last", (&list{[]any{"a", "b"}}).Get(types.Int(1)), "b"},
+		{"the one behind it", (&list{[]any{"a", "b"}}).Get(types.Int(2)), nil},
+		{"the one before the first", (&list{[]any{"a", "b"}}).Get(types.Int(-1)), nil},
+		{"a member", (&object{map[string]any{"a": "b"}}).Get(types.String("a")), "b"},
+		{"no member", (&object{map[string]any{"a": "b"}}).Get(types.String("b")), nil},
+		{"no name", (&object{map[string]any{"": "b"}}).Get(types.Int(0)), nil},
 	} {
 		if c.value == nil || types.IsError(c.value) != (c.want == nil) || c.want != nil && c.value.Value() != c.want {
 			t.Errorf("%s: %v", c.reason, c.value)
 		}
 	}
 	for name, want := range map[ref.Val]bool{types.String(""): true, types.String("a"): false, types.Int(0): false} {
-		if value, found := (object{"": "b"}).Find(name); found != want {
+		if value, found := (&object{map[string]any{"": "b"}}).Find(name); found != want {
 			t.Errorf("%v: %v", name, value)
 		}
 	}

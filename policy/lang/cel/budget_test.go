@@ -48,6 +48,13 @@ func TestBudget(t *testing.T) {
 		{"calls in loops", "lists.range(100000).all(a, lists.range(100).all(b, verify('a', []) > 0))", "verify('a', []) > 0"},
 		{"certificates decoded again and again", thousand + ".all(i, x509.decode(object.certificate).Version == 3.0)", "x509.decode(object.certificate).Version == 3.0"},
 		{"a long text with a certificate", "x509.decode(lists.range(20).map(i, object.long).join() + object.certificate).Version == 3.0", "x509.decode(object.text + '\\n' + object.certificate).Version == 3.0"},
+		{"a quantity with a large exponent", "quantity(object.exponent).isGreaterThan(quantity('1'))", "quantity('1e' + '999').isGreaterThan(quantity('1'))"},
+		{"a constant with a large exponent", "quantity('1E99999999').add(1).isInteger()", "quantity('1E2').add(1).isInteger()"},
+		{"a negative exponent", "isQuantity('1e-' + object.nines)", "!isQuantity('a1e-' + object.nines)"},
+		{"an exponent beyond 32 bits", "isQuantity('-1.5e+' + object.nines + object.nines)", "isQuantity('-1.5e+' + '3')"},
+		{"a number without a digit", "isQuantity('e' + object.nines)", "isQuantity('5Ei') && isQuantity('5E')"},
+		{"a quantity of many digits", "isQuantity(object.long.replace('x', '1') + 'Ki')", "isQuantity('1111Ki')"},
+		{"a hash is no number with an exponent", "isQuantity('1e99999')", "!isQuantity('0aed6dcda825376d9db8635e834cbb84909e0462baed40cd5eff1297de472425')"},
 		{"split into letters", thousand + ".all(i, object.long.split('').size() > 0)", "'abc'.split('').size() == 3"},
 	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
@@ -68,7 +75,7 @@ func TestBudget(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			s := scopeOf(t, env)
 			in := inputs()
-			in.Variables["object"] = map[string]any{"long": strings.Repeat("x", 20_000), "text": "abc", "certificate": certificate}
+			in.Variables["object"] = map[string]any{"long": strings.Repeat("x", 20_000), "text": "abc", "certificate": certificate, "exponent": "1e99999999", "nines": "99999999"}
 			began := time.Now()
 			_, err := compile(t, s, test.expression).Bool(t.Context(), s.NewActivation(in))
 			if _, ok := errors.AsType[*cel.BudgetError](err); !ok {

@@ -37,6 +37,10 @@ type Options struct {
 	RequestPrefix  string
 	// Patches: expressions may make Object{...} and JSONPatch{...}.
 	Patches bool
+	// Kubernetes: the language is that of Kubernetes alone, without the libraries of Kyverno, a clock
+	// and random texts.
+	Kubernetes bool
+	Mixed      bool // the values of a map or a list that is written may be of several types
 }
 
 // Variable is a name that expressions may read.
@@ -82,16 +86,19 @@ func NewEnv(options Options) (*Env, error) {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
 	e := &Env{dynamic: ownFunctions(), options: options}
+	if options.Kubernetes {
+		e.dynamic = map[string][]Overload{}
+	}
 	for _, f := range options.Functions {
 		e.dynamic[f.Name] = f.Overloads
 	}
 	e.objects = library.Objects()
-	base, err := celgo.NewEnv(append(baseOptions(), e.declarations(options)...)...)
+	var err error
+	e.base, err = celgo.NewEnv(append(languageOptions(options.Kubernetes), e.declarations(options)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
-	e.base = base
-	e.prices, err = cost.New(base, meterName)
+	e.prices, err = cost.New(e.base, meterName)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}

@@ -39,6 +39,9 @@ func (e *EvalError) Error() string { return e.Path + ": " + limit.Text(e.Err.Err
 // Unwrap returns the cause.
 func (e *EvalError) Unwrap() error { return e.Err }
 
+// ErrNotFound means that there certainly is no object of a name. It is an answer, no gap.
+var ErrNotFound = errors.New("not found")
+
 // UnknownError means that the value depends on data that could not be read. It is neither false
 // nor a fault of the expression.
 type UnknownError struct {

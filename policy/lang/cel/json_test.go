@@ -1,11 +1,13 @@
 package cel_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
@@ -42,6 +44,11 @@ func TestDecodedJSON(t *testing.T) {
 		"[d.a].exists(x, x.b == 1.0)":                                                                                                               "",
 		"d.blank[''] == 'x' && d.?blank[?''].hasValue()":                                                                                            "",
 		"d.l[0] == 1.0 && d.l[2] == null && d.l[0u] == 1.0":                                                                                         "",
+		"!(d.l in ['gold']) && !(d.l in [1, 2]) && !(d.l in {'a': 1}) && !(d.nothing in [true])":                                                    "",
+		"!(d.a in ['gold']) && !(d.a in [1]) && !(d.empty in {'a': 1})":                                                                             "",
+		"d.l[1] in ['x', 'y'] && d.l[0] in [1] && d.a.b in {1: 'x'} && !(d.l[1] in ['y'])":                                                          "",
+		"d.l in [d.l, d.a] && d.a in [d.l, d.a] && !(d.empty in [d.l, d.a])":                                                                        "",
+		"size({d.l: 1}) == 1 && size({d.a: 1, d.l: 2}) == 2":                                                                                        "",
 		"d.blank[1]": "no such",
 		"d.l[5]":     "out of bounds",
 		"d.l[-1]":    "out of bounds",
@@ -70,6 +77,39 @@ func TestDecodedJSON(t *testing.T) {
 			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("%s: %v %v", each, value, err)
 			}
+		}
+	}
+}
+
+// open is an object with members by name; others are unknown. A value of it has no hash.
+type open map[string]any
+
+func (o open) Member(name string) (any, bool) { value, known := o[name]; return value, known }
+
+func (o open) Unknown(name string) error { return errors.New(name + " is unknown") }
+
+func (o open) Members() (map[string]any, error) { return nil, errors.New("some are unknown") }
+
+// TestPartialMembership: an object with unknown members is in no set of texts, and a known member of it may be.
+func TestPartialMembership(t *testing.T) {
+	env, err := cel.NewEnv(cel.Options{Variables: []cel.Variable{{Name: "d", Type: celgo.DynType}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expression, want := range map[string]ref.Val{
+		"d in ['a']": types.False, "d in {'a': 1}": types.False, "d.a in ['b']": types.True, "d.l in ['b']": types.False, "d.c in ['b']": nil,
+	} {
+		scope, err := env.NewScope()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := scope.Compile("e", expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := cel.Partial(open{"a": "b", "l": []any{"b"}})
+		if value, err := p.Eval(t.Context(), scope.NewActivation(cel.Inputs{Variables: map[string]any{"d": data}})); value != want && want != nil || (err == nil) != (want != nil) {
+			t.Errorf("%s: %v %v", expression, value, err)
 		}
 	}
 }

@@ -2,13 +2,12 @@ package cel
 
 import (
 	"cmp"
+	"slices"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
 	"github.com/google/cel-go/interpreter"
-	k8s "k8s.io/apiserver/pkg/cel/library"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
@@ -16,11 +15,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
-// baseOptions are the language as Kubernetes 1.37 and Kyverno's SDK have it; where
-// they have different versions of a library, the newer one.
-func baseOptions() []celgo.EnvOption {
-	return append(authorizer.Options(),
-		celgo.HomogeneousAggregateLiterals(),
+// languageOptions are the language, with the libraries of Kubernetes alone or with those of Kyverno's
+// SDK, too.
+func languageOptions(kubernetes bool) []celgo.EnvOption {
+	libraries := library.SDK(maxPrecision)
+	if kubernetes {
+		libraries = library.Kubernetes(maxPrecision)
+	}
+	return slices.Concat(authorizer.Options(), []celgo.EnvOption{
 		celgo.EagerlyValidateDeclarations(true),
 		celgo.DefaultUTCTimeZone(true),
 		celgo.CrossTypeNumericComparisons(true),
@@ -28,24 +30,7 @@ func baseOptions() []celgo.EnvOption {
 		celgo.ParserExpressionSizeLimit(maxExpression),
 		celgo.OptionalTypes(),
 		celgo.ASTValidators(celgo.ValidateDurationLiterals(), celgo.ValidateTimestampLiterals(), cost.PatternLiterals()),
-		ext.Bindings(),
-		ext.Encoders(),
-		ext.Lists(),
-		ext.Math(),
-		ext.Regex(),
-		ext.Sets(),
-		ext.Strings(ext.StringsMaxPrecision(maxPrecision)),
-		ext.TwoVarComprehensions(),
-		k8s.CIDR(),
-		k8s.Format(),
-		k8s.IP(),
-		k8s.JSONPatch(),
-		k8s.Lists(k8s.ListsVersion(1)),
-		k8s.Quantity(),
-		k8s.Regex(),
-		k8s.SemverLib(k8s.SemverVersion(1)),
-		k8s.URLs(),
-	)
+	}, libraries)
 }
 
 // programOptions are how every expression is evaluated.
@@ -81,10 +66,15 @@ func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.Interpretable
 // declarations are the names of the dialect.
 func (e *Env) declarations(options Options) []celgo.EnvOption {
 	declared := []celgo.EnvOption{celgo.Variable(variablesName, types.NewObjectType(variablesType))}
+	if !options.Mixed {
+		declared = append(declared, celgo.HomogeneousAggregateLiterals())
+	}
 	for _, v := range options.Variables {
 		declared = append(declared, celgo.Variable(v.Name, v.Type))
 	}
-	declared = append(declared, library.Functions()...)
+	if !options.Kubernetes {
+		declared = append(declared, library.Functions()...)
+	}
 	declared = append(declared, outsideOptions(options)...)
 	for name, overloads := range e.dynamic {
 		declared = append(declared, declare(name, overloads))

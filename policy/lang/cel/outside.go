@@ -16,7 +16,7 @@ type Outside struct {
 
 // Resources answers resource.Get, List and Post.
 type Resources interface {
-	// Get returns one object. One that is not there is an error, as in Kyverno.
+	// Get returns one object. One that is not there is an error, as in Kyverno, and wraps ErrNotFound.
 	Get(ctx context.Context, ref ResourceRef) (map[string]any, error)
 	// List returns a list object, with items. Without labels it lists all.
 	List(ctx context.Context, ref ResourceRef, labels map[string]string) (map[string]any, error)

@@ -23,17 +23,17 @@ type PartialObject interface {
 }
 
 // Partial makes a map of CEL of an object. A member is made when an expression reads it.
-func Partial(of PartialObject) traits.Mapper { return partialMap{of} }
+func Partial(of PartialObject) traits.Mapper { return &partialMap{of} }
 
 type partialMap struct{ of PartialObject }
 
 var (
-	_ partial.Map   = partialMap{}
-	_ traits.Zeroer = partialMap{}
+	_ partial.Map   = (*partialMap)(nil)
+	_ traits.Zeroer = (*partialMap)(nil)
 )
 
 // Unknown implements partial.Map.
-func (p partialMap) Unknown() error {
+func (p *partialMap) Unknown() error {
 	_, err := p.of.Members()
 	if err != nil {
 		return &UnknownError{Gaps: []error{err}}
@@ -42,16 +42,16 @@ func (p partialMap) Unknown() error {
 }
 
 // whole is the map for an expression that depends on every member.
-func (p partialMap) whole() (object, ref.Val) {
+func (p *partialMap) whole() (*object, ref.Val) {
 	members, err := p.of.Members()
 	if err != nil {
 		return nil, types.WrapErr(&UnknownError{Gaps: []error{err}})
 	}
-	return object(members), nil
+	return &object{members}, nil
 }
 
 // Find implements traits.Mapper.
-func (p partialMap) Find(key ref.Val) (ref.Val, bool) {
+func (p *partialMap) Find(key ref.Val) (ref.Val, bool) {
 	name, ok := key.(types.String)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(key), false
@@ -66,7 +66,7 @@ func (p partialMap) Find(key ref.Val) (ref.Val, bool) {
 }
 
 // Get implements traits.Indexer.
-func (p partialMap) Get(key ref.Val) ref.Val {
+func (p *partialMap) Get(key ref.Val) ref.Val {
 	value, found := p.Find(key)
 	if !found {
 		return types.ValOrErr(value, "no such key: %v", key)
@@ -75,7 +75,7 @@ func (p partialMap) Get(key ref.Val) ref.Val {
 }
 
 // Contains implements traits.Container.
-func (p partialMap) Contains(key ref.Val) ref.Val {
+func (p *partialMap) Contains(key ref.Val) ref.Val {
 	value, found := p.Find(key)
 	if value != nil && types.IsUnknownOrError(value) {
 		return value
@@ -85,7 +85,7 @@ func (p partialMap) Contains(key ref.Val) ref.Val {
 
 // Iterator implements traits.Iterable. The iterator over members that are not all known
 // has one element, an error.
-func (p partialMap) Iterator() traits.Iterator {
+func (p *partialMap) Iterator() traits.Iterator {
 	whole, err := p.whole()
 	if err != nil {
 		return types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{err}).Iterator()
@@ -94,7 +94,7 @@ func (p partialMap) Iterator() traits.Iterator {
 }
 
 // Size implements traits.Sizer.
-func (p partialMap) Size() ref.Val {
+func (p *partialMap) Size() ref.Val {
 	whole, err := p.whole()
 	if err != nil {
 		return err
@@ -104,13 +104,13 @@ func (p partialMap) Size() ref.Val {
 
 // IsZeroValue implements traits.Zeroer. A call that asks for it has no partial map as an
 // argument.
-func (p partialMap) IsZeroValue() bool {
+func (p *partialMap) IsZeroValue() bool {
 	whole, err := p.whole()
 	return err == nil && whole.IsZeroValue()
 }
 
 // ConvertToNative implements ref.Val.
-func (p partialMap) ConvertToNative(is reflect.Type) (any, error) {
+func (p *partialMap) ConvertToNative(is reflect.Type) (any, error) {
 	whole, err := p.whole()
 	if err != nil {
 		return nil, p.Unknown()
@@ -119,15 +119,15 @@ func (p partialMap) ConvertToNative(is reflect.Type) (any, error) {
 }
 
 // ConvertToType implements ref.Val.
-func (p partialMap) ConvertToType(is ref.Type) ref.Val {
+func (p *partialMap) ConvertToType(is ref.Type) ref.Val {
 	if is == types.MapType {
 		return p
 	}
-	return object(nil).ConvertToType(is)
+	return (&object{}).ConvertToType(is)
 }
 
 // Equal implements ref.Val.
-func (p partialMap) Equal(other ref.Val) ref.Val {
+func (p *partialMap) Equal(other ref.Val) ref.Val {
 	if _, ok := other.(traits.Mapper); !ok || other.Type() != types.MapType {
 		return types.False
 	}
@@ -135,7 +135,7 @@ func (p partialMap) Equal(other ref.Val) ref.Val {
 }
 
 // Type implements ref.Val.
-func (p partialMap) Type() ref.Type { return types.MapType }
+func (p *partialMap) Type() ref.Type { return types.MapType }
 
 // Value implements ref.Val.
-func (p partialMap) Value() any { return p.of }
+func (p *partialMap) Value() any { return p.of }

@@ -58,6 +58,15 @@ func TestOperatorsMore(t *testing.T) {
 		{"than no version", `"1.0.0"`, "GreaterThan", `"latest"`, doubt},
 		{"a duration and a word", `"1h"`, "GreaterThan", `"abc"`, doubt},
 		{"a quantity and a word", `"5"`, "GreaterThan", `"abc"`, doubt},
+		{"a unit alone is zero", `"Ki"`, "Equals", `"0"`, doubt},
+		{"a unit alone is zero, and does not differ", `"m"`, "NotEquals", `"0"`, doubt},
+		{"zero is a unit alone", `"0Mi"`, "Equals", `"e5"`, doubt},
+		{"a unit with a number is not", `"1Ki"`, "Equals", `"0"`, not},
+		{"a unit alone is not five", `"Ki"`, "NotEquals", `"5"`, held},
+		{"an exponent alone is zero, however large", `"e99999"`, "Equals", `"0"`, doubt},
+		{"an exponent of a number is not", `"12e4567"`, "Equals", `"0"`, not},
+		{"units are texts", `"m"`, "NotEquals", `"E"`, held},
+		{"a word is no unit", `"Kix"`, "NotEquals", `"0"`, held},
 		{"null is no time", `null`, "DurationLessThan", `"1m"`, unsure},
 		{"nor is a list", `[1]`, "DurationLessThan", `"1m"`, doubt},
 	} {
@@ -323,6 +332,18 @@ func TestHowMany(t *testing.T) {
 		_, err = condition.Compile(newEngine(t), parse(t, strings.ReplaceAll(string(text), `"operator":""`, `"operator":"Equals"`)))
 		if (err == nil) != want || err != nil && !errors.Is(err, jmespath.ErrTooLarge) {
 			t.Errorf("%d conditions: %v", n, err)
+		}
+	}
+}
+
+// TestLongTexts: a message has a long text cut at a whole character.
+func TestLongTexts(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Repeat("ü", 99): `found "` + strings.Repeat("ü", 99) + `"`, "x" + strings.Repeat("ü", 100): `found "x` + strings.Repeat("ü", 99) + "...",
+	} {
+		outcome := condition.Outcome{Source: "a", Operator: "Equals", Key: text, Value: "b"}
+		if got := outcome.String(); !strings.HasSuffix(got, want) {
+			t.Errorf("%q does not end in %q", got, want)
 		}
 	}
 }

@@ -13,13 +13,11 @@
 package condition
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
@@ -48,9 +46,18 @@ type condition struct {
 	operator            operator
 	// foreign: key or value is what a statement or an image brings.
 	foreign bool
-	// denies: the object is denied where the condition holds.
-	denies bool
+	use     use
 }
+
+// use is what conditions decide.
+type use byte
+
+const (
+	decides use = iota
+	denies      // the object is denied where they hold
+	exempts     // less is demanded where they hold
+	demands     // less is demanded where they do not hold
+)
 
 // Outcome is one condition as it was evaluated.
 type Outcome struct {
@@ -91,10 +98,7 @@ func show(value any) string {
 	if s, ok := value.(string); ok {
 		text = strconv.Quote(s)
 	}
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	return text
+	return limit.Text(text, most)
 }
 
 // Result is true, false or indeterminate.
@@ -138,6 +142,9 @@ func (r Result) Cause() error {
 	return nil
 }
 
+// Compiler is one of the functions that compile conditions; they differ in what the conditions decide.
+type Compiler func(engine *jmespath.Engine, value any) (*Conditions, error)
+
 // Compile reads conditions from JSON: a block, a list of blocks, or a list of
 // conditions. Nil means none, and none hold. Errors are *variable.CompileError
 // and name the place: an unknown field or operator, or a bad expression.
@@ -148,7 +155,19 @@ func Compile(engine *jmespath.Engine, value any) (*Conditions, error) {
 // CompileDeny is Compile for conditions that deny where they hold. There, a wildcard in the
 // data covers the values that it matches, as in Kyverno: the verb `*` is every verb.
 func CompileDeny(engine *jmespath.Engine, value any) (*Conditions, error) {
-	return compile(compiler{engine: engine, denies: true}, value)
+	return compile(compiler{engine: engine, use: denies}, value)
+}
+
+// CompileExempting is Compile for conditions that demand less where they hold, such as those of an exception, or do more,
+// such as those of a rule that creates objects. One that holds here, and not in Kyverno 1.19, is indeterminate.
+func CompileExempting(engine *jmespath.Engine, value any) (*Conditions, error) {
+	return compile(compiler{engine: engine, use: exempts}, value)
+}
+
+// CompileDemanding is Compile for conditions that demand less where they do not hold, such as the preconditions of a rule
+// that denies. One that does not hold here, and does in Kyverno 1.19, is indeterminate.
+func CompileDemanding(engine *jmespath.Engine, value any) (*Conditions, error) {
+	return compile(compiler{engine: engine, use: demands}, value)
 }
 
 func compile(c compiler, value any) (*Conditions, error) {
@@ -246,8 +265,9 @@ func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 	left := work(maxWork)
 	judged := c.operator(pair{
 		work: &left, key: outcome.Key, value: outcome.Value, spelledKey: c.spelledKey, spelled: c.spelled,
-		foreign: c.foreign, covers: c.denies && !negated(c.name),
+		foreign: c.foreign, covers: c.use == denies && !negated(c.name),
 	})
+	judged = c.narrowed(judged, outcome.Key, outcome.Value)
 	outcome.Held, outcome.Indeterminate, outcome.Why = judged.held, judged.indeterminate, judged.why
 	if message, err := c.message.Execute(ctx); err == nil && message != nil {
 		outcome.Message = jmespath.Text(message)
@@ -255,143 +275,17 @@ func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-type compiler struct {
-	engine *jmespath.Engine
-	blocks []block
-	count  int
-	denies bool
-}
+// otherwise is the reason where a result would demand less than Kyverno does.
+const otherwise = "Kyverno 1.19 evaluates it otherwise"
 
-func fail(path string, format string, args ...any) error {
-	return &variable.CompileError{Path: path, Err: fmt.Errorf(format, args...)}
-}
-
-// read reads the whole value.
-func (c *compiler) read(value any) error {
-	switch v := value.(type) {
-	case nil:
-		return nil
-	case map[string]any:
-		return c.readBlock(v, "")
-	case []any:
-		var flat block
-		for i, item := range v {
-			path := "/" + strconv.Itoa(i)
-			object, ok := item.(map[string]any)
-			if !ok {
-				return fail(path, "want a condition or a block of any and all")
-			}
-			if isBlock(object) {
-				if err := c.readBlock(object, path); err != nil {
-					return err
-				}
-				continue
-			}
-			one, err := c.readCondition(object, path)
-			if err != nil {
-				return err
-			}
-			flat.all = append(flat.all, one)
-		}
-		if len(flat.all) > 0 {
-			c.blocks = append(c.blocks, flat)
-		}
-		return nil
+// narrowed makes a result indeterminate that demands less than Kyverno's, or may.
+func (c condition) narrowed(judged judgement, key, value any) judgement {
+	if judged.indeterminate || c.use != exempts && c.use != demands || judged.held != (c.use == exempts) {
+		return judged
 	}
-	return fail("", "want a block of any and all, or a list")
-}
-
-func isBlock(object map[string]any) bool {
-	_, hasAny := object["any"]
-	_, hasAll := object["all"]
-	return hasAny || hasAll
-}
-
-func (c *compiler) readBlock(object map[string]any, path string) error {
-	var b block
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		place := path + "/" + key
-		if key != "any" && key != "all" {
-			return fail(place, "unknown field: want any or all")
-		}
-		if object[key] == nil {
-			continue
-		}
-		items, ok := object[key].([]any)
-		if !ok {
-			return fail(place, "want a list of conditions")
-		}
-		read, err := c.readList(items, place)
-		if err != nil {
-			return err
-		}
-		if key == "any" {
-			b.any, b.hasAny = read, true
-		} else {
-			b.all, b.hasAll = read, true
-		}
+	r := reference{work: maxWork}
+	if held := r.holds(c.name, key, value); held != judged.held || r.unknown {
+		return indeterminate(otherwise)
 	}
-	c.blocks = append(c.blocks, b)
-	return nil
-}
-
-func (c *compiler) readList(items []any, path string) ([]condition, error) {
-	var conditions []condition
-	for i, item := range items {
-		place := path + "/" + strconv.Itoa(i)
-		object, ok := item.(map[string]any)
-		if !ok {
-			return nil, fail(place, "want a condition with key, operator and value")
-		}
-		one, err := c.readCondition(object, place)
-		if err != nil {
-			return nil, err
-		}
-		conditions = append(conditions, one)
-	}
-	return conditions, nil
-}
-
-func (c *compiler) readCondition(object map[string]any, path string) (condition, error) {
-	c.count++
-	if c.count > maxConditions {
-		return condition{}, fail(path, "the number of conditions %w of %d", jmespath.ErrTooLarge, maxConditions)
-	}
-	one := condition{path: path}
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		switch key {
-		case "key", "operator", "value", "message":
-		default:
-			return one, fail(path+"/"+key, "unknown field: want key, operator, value and message")
-		}
-	}
-	if _, ok := object["key"]; !ok {
-		return one, fail(path, "key is missing")
-	}
-	name, ok := object["operator"].(string)
-	if !ok {
-		return one, fail(path+"/operator", "want the name of an operator, such as Equals")
-	}
-	one.name = name
-	one.operator = operatorOf(name)
-	if one.operator == nil {
-		return one, fail(path+"/operator", "unknown operator %q: want one of %s", name, strings.Join(Operators(), ", "))
-	}
-	if _, ok := object["message"].(string); !ok && object["message"] != nil {
-		return one, fail(path+"/message", "want a string")
-	}
-	if _, ok := object["value"]; !ok { // an order would never hold, and a negation nearly always
-		return one, fail(path, "value is missing: write the value that %s compares with the key", name)
-	}
-	one.source, _ = object["key"].(string)
-	var errs [3]error
-	one.key, errs[0] = variable.CompileAt(c.engine, object["key"], path+"/key")
-	one.value, errs[1] = variable.CompileAt(c.engine, object["value"], path+"/value")
-	one.spelledKey, one.spelled = spellingOf(c.engine, object["key"]), spellingOf(c.engine, object["value"])
-	one.message, errs[2] = variable.CompileAt(c.engine, object["message"], path+"/message")
-	if err := errors.Join(errs[:]...); err != nil {
-		return one, err
-	}
-	one.foreign, one.denies = one.key.Foreign() || one.value.Foreign(), c.denies
-	return one, one.orderable(path)
+	return judged
 }

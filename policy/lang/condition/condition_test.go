@@ -126,7 +126,7 @@ func TestOperators(t *testing.T) {
 		{`["-3", "AnyIn", "-5-0"]`, held, "negative numbers"},
 		{`["a", "AnyIn", "1-10"]`, doubt, "text has no place in a range"},
 		{`["a", "AnyNotIn", "1-10"]`, doubt, "nor outside of it"},
-		{`["a", "AnyIn", "1!-10"]`, doubt, "nor outside of it"},
+		{`["a", "AnyIn", "1!-10"]`, not, "no range, as in Kyverno"},
 		{`["a", "AllNotIn", "1-10"]`, doubt, "nor outside of it"},
 		{`["a", "AllIn", "1-10"]`, doubt, "nor in it"},
 		{`[[5, "a"], "AnyIn", "1-10"]`, held, "5 settles it"},

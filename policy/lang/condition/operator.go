@@ -25,6 +25,7 @@ const (
 	foreignRange    = "it depends on a range from the data, and only one with its dash in the policy's text counts"
 	outsideOfOrder  = "the key cannot be ordered within the range"
 	unlikeKinds     = "a text, a number, a boolean, a list, an object and null are not compared with one another"
+	unitAlone       = "a unit without a number is zero in Kubernetes"
 	inexact         = "numbers past 2^53 cannot be distinguished: write them as text"
 	tooMuch         = "there is too much in the key and the value to compare them"
 )
@@ -134,6 +135,9 @@ func (p pair) equal() (bool, string) {
 	}
 	text, isText := p.key.(string)
 	pattern, isPattern := p.value.(string)
+	if isText && isPattern && (isUnitAlone(text, pattern) || isUnitAlone(pattern, text)) {
+		return false, unitAlone
+	}
 	if isText && isPattern {
 		if p.spelledKey.plain { // the policy's own key is a text
 			return p.match(pattern, text, p.spelled.own)

@@ -1,6 +1,8 @@
 package condition
 
 import (
+	"cmp"
+	"errors"
 	"math"
 	"strings"
 	"time"
@@ -25,16 +27,21 @@ func ordered(name string, order func(key, value any) (int, bool)) operator {
 		case doubtful(p.key, p.value):
 			return indeterminate(inexact)
 		}
-		switch name {
-		case "GreaterThan":
-			return judge(o > 0)
-		case "GreaterThanOrEquals":
-			return judge(o >= 0)
-		case "LessThan":
-			return judge(o < 0)
-		}
-		return judge(o <= 0)
+		return judge(ordering(name, o))
 	}
+}
+
+// ordering reports whether an operator holds for a key that is less than, equal to or greater than the value.
+func ordering(name string, o int) bool {
+	switch name {
+	case "GreaterThan":
+		return o > 0
+	case "GreaterThanOrEquals":
+		return o >= 0
+	case "LessThan":
+		return o < 0
+	}
+	return o <= 0
 }
 
 const noOrder = "key and value have no order"
@@ -104,15 +111,7 @@ func orderDurationStrings(key, value any) (int, bool) {
 func orderDurations(key, value any) (int, bool) {
 	k, ok1 := secondsOf(key)
 	v, ok2 := secondsOf(value)
-	switch {
-	case !ok1 || !ok2:
-		return 0, false
-	case k < v:
-		return -1, true
-	case k > v:
-		return 1, true
-	}
-	return 0, true
+	return cmp.Compare(k, v), ok1 && ok2
 }
 
 func secondsOf(value any) (float64, bool) {
@@ -131,13 +130,7 @@ func orderQuantities(key, value any) (int, bool) {
 	k, isNumber1 := key.(float64)
 	v, isNumber2 := value.(float64)
 	if isNumber1 && isNumber2 {
-		switch {
-		case k < v:
-			return -1, true
-		case k > v:
-			return 1, true
-		}
-		return 0, k == v
+		return cmp.Compare(k, v), !math.IsNaN(k) && !math.IsNaN(v)
 	}
 	if !scalar(key) || !scalar(value) {
 		return 0, false
@@ -150,6 +143,17 @@ func orderQuantities(key, value any) (int, bool) {
 	return kq.Cmp(vq), true
 }
 
+// isUnitAlone reports whether a text that is no amount here is a unit alone, such as Ki, which is zero in Kubernetes, beside a zero.
+func isUnitAlone(text, zero string) bool {
+	if !strings.Contains(zero, "0") { // to parse another text costs an error
+		return false
+	}
+	number, err1 := jmespath.ParseQuantity(zero)
+	unit, err2 := quantity(text)
+	large := errors.Is(err2, jmespath.ErrTooLarge) && strings.ContainsAny(text[:1], "eE") // an exponent alone
+	return err1 == nil && number.IsZero() && (err2 == nil && unit.IsZero() || large)
+}
+
 func scalar(value any) bool {
 	switch value.(type) {
 	case string, float64:
@@ -158,8 +162,7 @@ func scalar(value any) bool {
 	return false
 }
 
-// maxExact is the end of the integers of which none is rounded to another one as
-// JSON is decoded.
+// maxExact is the end of the integers of which none is rounded to another one as JSON is decoded.
 const maxExact = 1 << 53
 
 func exact(value any) bool {
@@ -167,8 +170,7 @@ func exact(value any) bool {
 	return math.Abs(number) < maxExact
 }
 
-// doubtful reports whether the order of two amounts hinges on how a number was
-// rounded: its neighbours lie on either side of the other amount.
+// doubtful reports whether the order of two amounts hinges on how a number was rounded: its neighbours lie on either side of the other amount.
 func doubtful(a, b any) bool {
 	return straddles(a, b) || straddles(b, a)
 }

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -57,8 +58,8 @@ func (p pair) set() (contains func(key any, i int) (in bool, doubt string)) {
 	case []any:
 		return func(key any, i int) (bool, string) { return p.inList(key, p.ownOfKey(i), v, p.spelled.item) }
 	case string:
-		if low, high, not, ok := parseRange(v); ok {
-			return func(key any, _ int) (bool, string) { return p.inRange(key, low, high, not) }
+		if low, high, ok := parseRange(v); ok {
+			return func(key any, _ int) (bool, string) { return p.inRange(key, low, high) }
 		}
 		var items []any
 		if strings.HasPrefix(strings.TrimSpace(v), "[") && json.Unmarshal([]byte(v), &items) == nil {
@@ -139,42 +140,30 @@ func plain(value any) string {
 	return jmespath.Text(value)
 }
 
-// parseRange reads ranges such as "1-10" and "1Gi!-2Gi" (outside of).
-func parseRange(s string) (low, high string, not, ok bool) {
-	const maxRange = 100
+// rangeForm is a range, such as 1-10 or 1Gi-2Gi: two numbers with a sign and a unit, as in Kyverno. It knows 1!-10 in
+// patterns alone.
+var rangeForm = regexp.MustCompile(`^([-|+]?\d+(?:\.\d+)?[A-Za-z]*)-([-|+]?\d+(?:\.\d+)?[A-Za-z]*)$`)
+
+// maxRange bounds the bytes of a range, which may be data.
+const maxRange = 100
+
+func parseRange(s string) (low, high string, ok bool) {
 	if len(s) > maxRange {
-		return "", "", false, false
+		return "", "", false
 	}
-	for i := 1; i < len(s); i++ {
-		if s[i] != '-' {
-			continue
-		}
-		low, high = s[:i], s[i+1:]
-		low, not = strings.CutSuffix(low, "!")
-		if isAmount(low) && isAmount(high) {
-			return low, high, not, true
-		}
+	found := rangeForm.FindStringSubmatch(s)
+	if found == nil {
+		return "", "", false
 	}
-	return "", "", false, false
+	return found[1], found[2], true
 }
 
-// isAmount reports whether s is a number with an optional sign and unit.
-func isAmount(s string) bool {
-	s = strings.TrimLeft(s, "+-")
-	unit := strings.TrimLeft(s, "0123456789.")
-	number := s[:len(s)-len(unit)]
-	if _, err := strconv.ParseFloat(number, 64); err != nil {
-		return false
-	}
-	return !strings.ContainsFunc(unit, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
-}
-
-// inRange reports whether low <= key <= high, or with not that it is outside. A value from the
+// inRange reports whether low <= key <= high. A value from the
 // data may be a range or that very text.
-func (p pair) inRange(key any, low, high string, not bool) (bool, string) {
+func (p pair) inRange(key any, low, high string) (bool, string) {
 	atLeast, ok1 := order(key, low)
 	atMost, ok2 := order(key, high)
-	in := (atLeast >= 0 && atMost <= 0) != not
+	in := atLeast >= 0 && atMost <= 0
 	switch {
 	case !ok1 || !ok2:
 		return false, outsideOfOrder

@@ -47,8 +47,7 @@ func spelledOut(t *variable.Template, source any) string {
 	if t.Plain() {
 		return plain(source)
 	}
-	written := t.Outside()
-	return written
+	return t.Outside()
 }
 
 func wildcards(s string) int { return strings.Count(s, "*") + strings.Count(s, "?") }

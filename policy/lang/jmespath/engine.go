@@ -92,6 +92,8 @@ type Query struct {
 	simple  simple
 	// callsInside: a call is evaluated on the elements of a list or a map.
 	callsInside bool
+	// varies: it calls a function of the clock, of randomness or of the network.
+	varies bool
 }
 
 // SyntaxError means that an expression cannot be compiled.
@@ -128,6 +130,21 @@ func (q *Query) String() string { return q.source }
 
 // Foreign reports whether the query reads data that a statement or an image brings.
 func (q *Query) Foreign() bool { return q.foreign }
+
+// Varies reports whether the query may have another result for the same data: it calls a function of the clock, of
+// randomness or of the network.
+func (q *Query) Varies() bool { return q.varies }
+
+// ExpressionHole returns the number of the first hole in the place of an expression, `length({{0}})`; false for none. Its
+// value is data here, and in Kyverno the text of an expression.
+func (q *Query) ExpressionHole() (int, bool) {
+	for _, s := range q.slots {
+		if s.kind == slotValue {
+			return s.hole, true
+		}
+	}
+	return 0, false
+}
 
 // OnForeign returns the query for foreign data.
 func (q *Query) OnForeign() *Query {

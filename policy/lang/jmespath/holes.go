@@ -76,7 +76,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err := e.checkOperations(ast); err != nil {
 		return fail(err)
 	}
-	inside := callsInside(ast, false)
+	inside, varies := callsInside(ast, false), callsVarying(ast)
 	reads := rootsOf(ast) // before calls of ours are put in, which take the data itself
 	ast, err = e.prepare(ast, 0)
 	if err != nil {
@@ -85,7 +85,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	ast = numbered(ast)
 	query := &Query{
 		engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast),
-		roots: reads, paths: readPaths(ast), simple: simpleOf(ast), callsInside: inside,
+		roots: reads, paths: readPaths(ast), simple: simpleOf(ast), callsInside: inside, varies: varies,
 	}
 	query.foreign, query.members = e.reads(reads), readMembers(query.paths)
 	return query, nil

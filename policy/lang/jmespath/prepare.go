@@ -150,3 +150,10 @@ func literal(value any) jp.ASTNode { return jp.ASTNode{NodeType: jp.ASTLiteral, 
 func calls(node jp.ASTNode) bool {
 	return node.NodeType == jp.ASTFunctionExpression || slices.ContainsFunc(node.Children, calls)
 }
+
+// callsVarying reports whether a node calls a function of the clock, of randomness or of the network.
+func callsVarying(node jp.ASTNode) bool {
+	name, _ := node.Value.(string)
+	varying := []string{"random", "time_now", "time_now_utc", "time_since", "is_external_url"}
+	return node.NodeType == jp.ASTFunctionExpression && slices.Contains(varying, name) || slices.ContainsFunc(node.Children, callsVarying)
+}

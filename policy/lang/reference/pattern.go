@@ -137,7 +137,7 @@ func mayBeDigest(pattern string) bool {
 // namesDockerHub finds the names of Docker Hub that references never have.
 func namesDockerHub(host string) bool {
 	host = strings.ToLower(host)
-	for _, name := range []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"} {
+	for _, name := range image.HubNames()[1:] {
 		if strings.Contains(host, name) {
 			return true
 		}

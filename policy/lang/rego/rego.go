@@ -1,10 +1,13 @@
 package rego
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,19 +153,47 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	return false, answer + " is undefined", nil
 }
 
-// all requires every result of a list to be true, and at least one.
+// all requires every result of a list to be compliant, and at least one.
 func all(list []any) (bool, string) {
 	for _, one := range list {
 		object, _ := one.(map[string]any)
-		if held, _ := object["result"].(bool); held {
-			continue
+		if held, why := compliant(object); !held {
+			return false, why
 		}
-		if said, _ := object["error"].(string); said != "" {
-			return false, shorten(said)
-		}
-		return false, answer + " has a result that is not true"
 	}
 	return len(list) > 0, ifNot(len(list) > 0, answer+" has no result")
+}
+
+// compliant requires a result that is true, without a warning: policy-controller, which reads the
+// members in any case, takes a warning and a member that it cannot read for failures.
+func compliant(object map[string]any) (bool, string) {
+	var is, isNot bool
+	var warning, failure, unreadable string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value := object[name]
+		text, isText := value.(string)
+		switch {
+		case value == nil:
+		case strings.EqualFold(name, "result"):
+			is = value == true
+			isNot = isNot || !is
+		case strings.EqualFold(name, "warning") && isText:
+			warning = cmp.Or(warning, text)
+		case strings.EqualFold(name, "error") && isText:
+			failure = cmp.Or(failure, text)
+		case strings.EqualFold(name, "warning"), strings.EqualFold(name, "error"):
+			unreadable = name
+		}
+	}
+	switch {
+	case !is || isNot:
+		return false, cmp.Or(shorten(failure), answer+" has a result that is not true")
+	case unreadable != "":
+		return false, fmt.Sprintf("%s has a result whose %s is no text", answer, unreadable)
+	case warning != "":
+		return false, "warning: " + shorten(warning)
+	}
+	return true, ""
 }
 
 func ifNot(held bool, why string) string {

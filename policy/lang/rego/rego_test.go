@@ -41,6 +41,18 @@ func TestHolds(t *testing.T) {
 		{"isCompliant[r] { r := {\"result\": false, \"error\": \"\"} }", `{}`, false, "not true", "an error without words"},
 		{"isCompliant[r] { r := {\"result\": false, \"error\": 1} }", `{}`, false, "not true", "an error that is no text"},
 		{"isCompliant[r] { r := {\"result\": \"true\"} }", `{}`, false, "not true", "a text as result"},
+		{"isCompliant[r] { r := {\"result\": true, \"warning\": \"old  base\"} }", `{}`, false, "warning: old base", "a warning, which fails"},
+		{"isCompliant[r] { r := {\"result\": true, \"warning\": \"\", \"error\": \"\"} }", `{}`, true, "", "a warning without words"},
+		{"isCompliant[r] { r := {\"result\": true, \"warning\": null} }", `{}`, true, "", "no warning"},
+		{"isCompliant[r] { r := {\"result\": true, \"warning\": {\"a\": 1}} }", `{}`, false, "whose warning is no text", "a warning that is no text"},
+		{"isCompliant[r] { r := {\"result\": true, \"Warning\": \"old\"} }", `{}`, false, "warning: old", "a warning in another case"},
+		{"isCompliant[r] { r := {\"result\": true, \"warnings\": \"old\"} }", `{}`, true, "", "another member"},
+		{"isCompliant[r] { r := {\"result\": true, \"error\": 1} }", `{}`, false, "whose error is no text", "an error that cannot be read beside true"},
+		{"isCompliant[r] { r := {\"result\": true, \"error\": \"ok\"} }", `{}`, true, "", "an error beside true, which is not looked at"},
+		{"isCompliant[r] { r := {\"result\": false, \"warning\": \"old\", \"error\": \"bad\"} }", `{}`, false, "bad", "an error and a warning"},
+		{"isCompliant[r] { r := {\"result\": true, \"Result\": false} }", `{}`, false, "not true", "two results in one"},
+		{"isCompliant[r] { r := {\"result\": true} }\nisCompliant[r] { r := {\"result\": true, \"warning\": \"old\"} }", `{}`, false, "warning: old", "a warning in one of two results"},
+		{"isCompliant[r] { input.predicate.old; r := {\"result\": true, \"warning\": \"old\"} }\nisCompliant[r] { r := {\"result\": true} }", `{"predicate":{}}`, true, "", "a warning that does not apply"},
 		{"import rego.v1\nisCompliant if input.predicate.score >= 7", `{"predicate":{"score":7}}`, true, "", "the newer syntax"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

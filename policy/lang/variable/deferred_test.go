@@ -126,11 +126,11 @@ func TestDeferredIsFoundOutOnce(t *testing.T) {
 }
 
 func TestExpression(t *testing.T) {
-	data := variable.Context{"request": map[string]any{"name": "b"}, "list": []any{"x"}}
+	data := variable.Context{"request": map[string]any{"name": "b", "field": "image"}, "list": []any{"x"}}
 	for _, c := range []struct{ source, want, reason string }{
 		{"items[?name == '{{ request.name }}'] | [0].image", "two", "a variable in a filter"},
 		{"items[0].image", "one", "no variable"},
-		{"{{ request.name }}", "b", "a variable alone is its value, and no expression"},
+		{"items[0].{{ request.field }}", "one", "a variable as a name"},
 	} {
 		e, err := variable.CompileExpression(newEngine(t), c.source, "")
 		if err != nil {
@@ -141,7 +141,8 @@ func TestExpression(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.reason, got, err)
 		}
 	}
-	for source, want := range map[string]string{"": "empty", "a b": "SyntaxError", "}} {{ a": "empty", "a }} b": "not balanced", "frobnicate(a)": "no function"} {
+	for source, want := range map[string]string{"": "empty", "a b": "SyntaxError", "}} {{ a": "empty", "a }} b": "not balanced", "frobnicate(a)": "no function",
+		"{{ request.name }}": "{{request.name}} is in the place of an expression"} {
 		_, err := variable.CompileExpression(newEngine(t), source, "/list")
 		if err == nil || !strings.HasPrefix(err.Error(), "/list: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", source, err, want)

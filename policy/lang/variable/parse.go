@@ -3,6 +3,7 @@ package variable
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -109,6 +110,11 @@ func (p *parser) compile(start int, pieces []jmespath.Piece, holes []node) (node
 	if err != nil {
 		return nil, fmt.Errorf("variable {{%s}}: %w", source, err)
 	}
+	if i, pasted := query.ExpressionHole(); pasted {
+		inner, _ := holes[i].(variable)
+		return nil, fmt.Errorf("variable {{%s}}: the variable {{%s}} is in the place of an expression, and an expression must not come from data: "+
+			"write the expression itself, or the variable in quotes", source, inner.source)
+	}
 	if foreign(holes) {
 		query = query.OnForeign()
 	}
@@ -117,3 +123,66 @@ func (p *parser) compile(start int, pieces []jmespath.Piece, holes []node) (node
 
 // errUnbalanced is of an expression that ends before its text does.
 var errUnbalanced = errors.New("the braces of the expression are not balanced")
+
+// Substitute returns the text of an expression, in which there may be variables, with the values of those that read
+// nothing but constants pasted in, as Kyverno does. The constants must be the policy's own: an author of data would write
+// expressions. Other variables stay, and so does one that is the whole text and has no text as its value.
+func Substitute(engine *jmespath.Engine, source string, constants Context) string {
+	p := parser{engine: engine, text: source}
+	var out strings.Builder
+	for p.pos < len(p.text) {
+		start := p.pos
+		switch {
+		case p.at(`\{{`):
+			p.pos += 3
+		case p.at("{{"):
+			n, err := p.variable(0)
+			if err != nil {
+				return source
+			}
+			value, err := constantOf(n, constants)
+			_, isText := value.(string)
+			if err == nil && (isText || p.pos-start < len(source)) {
+				out.WriteString(jmespath.Text(value))
+				continue
+			}
+		default:
+			p.pos++
+		}
+		out.WriteString(p.text[start:p.pos])
+	}
+	return out.String()
+}
+
+// errNoConstant is of a value that depends on more than constants.
+var errNoConstant = errors.New("depends on data")
+
+// constantOf evaluates a node that depends on nothing but constants.
+func constantOf(n node, constants Context) (any, error) {
+	var r reading
+	n.reads(&r)
+	unknown := func(name string) bool { _, known := constants[name]; return !known }
+	if r.any || r.varies || slices.ContainsFunc(r.names, unknown) {
+		return nil, errNoConstant
+	}
+	return n.execute(constants)
+}
+
+// Constant returns a value with the variables in it filled in, and an expression, which may be empty, evaluated on it;
+// false if one of them depends on more than constants, fails, or is null.
+func Constant(engine *jmespath.Engine, value any, expression string, constants Context) (any, bool) {
+	t, err := Compile(engine, value)
+	if err != nil {
+		return nil, false
+	}
+	found, err := constantOf(t.root, constants)
+	if err != nil || expression == "" {
+		return found, err == nil
+	}
+	e, err := CompileExpression(engine, Substitute(engine, expression, constants), "")
+	if err != nil || len(e.variable.holes) > 0 || e.variable.query.Varies() {
+		return nil, false
+	}
+	found, err = e.EvaluateOn(found, nil)
+	return found, err == nil && found != nil
+}

@@ -160,6 +160,8 @@ type reading struct {
 	any   bool
 	// foreign: one of them is what a statement or an image brings.
 	foreign bool
+	// varies: the result differs for the same data, as that of the clock.
+	varies bool
 }
 
 func foreign(nodes []node) bool {
@@ -278,6 +280,7 @@ func (v variable) reads(r *reading) {
 	}
 	names, all := v.query.Roots()
 	r.names, r.any, r.foreign = append(r.names, names...), r.any || !all, r.foreign || v.query.Foreign()
+	r.varies = r.varies || v.query.Varies()
 }
 
 func (v variable) execute(ctx Context) (any, error) { return v.on(map[string]any(ctx), ctx) }

@@ -99,7 +99,7 @@ func TestExecuteErrors(t *testing.T) {
 		{"{{ to_upper(list) }}", "want a string", "a wrong type"},
 		{"{{ request.missing }}", "value: variable {{request.missing}}", "a value that stands nowhere"},
 		{"{{ keys.data.{{ request.missing }} }}", "request.missing", "the inner variable is to blame"},
-		{"{{ to_string({{ request.missing }}) }}", "request.missing", "a missing value is not null in a variable around it"},
+		{"{{ to_string('{{ request.missing }}') }}", "request.missing", "a missing value is not null in a variable around it"},
 		{map[string]any{"k-{{ request.missing }}": 1}, "request.missing", "in a key"},
 		{strings.Repeat("{{ half }}", 2) + "x", "exceeds the bound", "a byte more than a text may have"},
 	} {
@@ -136,7 +136,9 @@ func TestCompileErrors(t *testing.T) {
 		}
 		return value
 	}
-	nested := func(levels int) string { return strings.Repeat("{{", levels) + "a" + strings.Repeat("}}", levels) }
+	nested := func(levels int) string {
+		return strings.Repeat("{{a.", levels-1) + "{{a}}" + strings.Repeat("}}", levels-1)
+	}
 	for _, template := range []any{deep(200), nested(201), map[string]any{"k {{ a }}": "{{ a }}"}} {
 		if _, err := variable.Compile(newEngine(t), template); err != nil {
 			t.Errorf("as deep as may be: %v", err)
@@ -152,6 +154,11 @@ func TestCompileErrors(t *testing.T) {
 		{"{{ }}", "empty", "no expression"},
 		{"{{ a b }}", "SyntaxError", "no expression"},
 		{"{{ frobnicate(a) }}", "no function", "no such function"},
+		{"{{ {{ a }} }}", "variable {{a}} is in the place of an expression", "data that would be an expression"},
+		{"{{ length({{ a }}) }}", "variable {{a}} is in the place of an expression", "an argument"},
+		{"{{ b[?c == {{ a }}] }}", "variable {{a}} is in the place of an expression", "an operand"},
+		{"{{ [b, {{ a }}] }}", "variable {{a}} is in the place of an expression", "an item"},
+		{"{{ b.'{{ length({{ a }}) }}' }}", "variable {{a}} is in the place of an expression", "in a variable in a variable"},
 		{[]any{"x", map[string]any{"k": "{{ a. }}"}}, "/1/k: ", "the place is named"},
 		{map[string]any{"k {{ a": 1}, "not closed", "a key that is never closed"},
 		{nested(202), "exceeds the bound", "a level too many"},
@@ -281,4 +288,33 @@ func ExampleTemplate_Execute() {
 		"keys":    map[string]any{"prod": "the release team"},
 	}))
 	// Output: image of the release team <nil>
+}
+
+func TestSubstitute(t *testing.T) {
+	constants := variable.Context{"field": "owner", "filter": "[?name == 'x']", "n": 2.0, "names": map[string]any{"a": "b"}}
+	for _, c := range []struct{ source, want, reason string }{
+		{"{{ field }}", "owner", "a constant alone"},
+		{"length({{ field }})", "length(owner)", "in a call"},
+		{"items{{ filter }} | [0]", "items[?name == 'x'] | [0]", "a part of an expression"},
+		{"items[{{ n }}]", "items[2]", "a number in an index"},
+		{"data.{{ names.{{ field }} || 'c' }}", "data.c", "a constant in a constant"},
+		{"{{ to_upper(field) }}", "OWNER", "a function of a constant"},
+		{"items[?a == '{{ request.name }}'].{{ field }}", "items[?a == '{{ request.name }}'].owner", "next to data"},
+		{"{{ request.name }}", "{{ request.name }}", "data"},
+		{"{{ request.name || field }}", "{{ request.name || field }}", "a constant, or data"},
+		{"{{ names.{{ request.name }} }}", "{{ names.{{ request.name }} }}", "chosen by data"},
+		{"{{ to_string(@) }}", "{{ to_string(@) }}", "anything"},
+		{"{{ time_now() }}", "{{ time_now() }}", "the time is no constant"},
+		{"{{ random(field) }}", "{{ random(field) }}", "nor is what is random"},
+		{"{{ time_since('', field, field) }}", "{{ time_since('', field, field) }}", "nor a time since then"},
+		{"{{ n }}", "{{ n }}", "all of it is no text"},
+		{"{{ length({{ field }}) }}", "{{ length({{ field }}) }}", "an expression in a variable"},
+		{`\{{ field }}`, `\{{ field }}`, "escaped"},
+		{"{{ field", "{{ field", "not closed"},
+		{"{{ field.x }}", "{{ field.x }}", "absent"},
+	} {
+		if got := variable.Substitute(newEngine(t), c.source, constants); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
 }

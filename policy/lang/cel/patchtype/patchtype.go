@@ -156,6 +156,14 @@ func Operations(value ref.Val, most int) ([]Operation, error) {
 	return all, nil
 }
 
+// NameError is the error for a part that belongs to another field.
+type NameError struct{ Found, Expected string }
+
+// Error implements error.
+func (e *NameError) Error() string {
+	return fmt.Sprintf("%s{...} is used for a field of type %s{...}", e.Found, e.Expected)
+}
+
 func (m *made) text(name string) string {
 	text, _ := m.fields[name].(types.String)
 	return string(text)
@@ -170,7 +178,7 @@ func checkNames(value ref.Val, path string, depth int) error {
 	switch v := value.(type) {
 	case *made:
 		if name := v.is.TypeName(); name != path {
-			return fmt.Errorf("%s{...} is used for a field of type %s{...}", name, path)
+			return &NameError{Found: name, Expected: path}
 		}
 		for name, field := range v.fields {
 			if err := checkNames(field, path+"."+name, depth+1); err != nil {

@@ -52,6 +52,22 @@ func TestNumbersInStrings(t *testing.T) {
 	}
 }
 
+// TestUnitsAlone: Kubernetes parses a unit without a number as zero, so that it may not pass as another amount.
+func TestUnitsAlone(t *testing.T) {
+	for _, c := range []struct {
+		pattern, value string
+		doubt, want    bool
+	}{
+		{"!0", "Ki", true, false}, {"!0", "m", true, false}, {"!0Mi", "e5", true, false}, {"!0", "-", true, false},
+		{"!0", "0Ki", false, false}, {"!0", "1Ki", false, true}, {"!0", "Kix", false, true}, {"!0", "", false, true},
+		{"!5", "Ki", false, true}, {"!m", "Ki", false, true}, {"0", "Ki", false, false}, {"!0", "e999999999", true, false},
+	} {
+		if held, err := holds(c.pattern, c.value); held != c.want || (err != nil) != c.doubt {
+			t.Errorf("%q with %q: %t, %v", c.pattern, c.value, held, err)
+		}
+	}
+}
+
 // TestLongTexts: a text that is no number is another text, however long; and one that looks
 // like a number cannot be judged.
 func TestLongTexts(t *testing.T) {

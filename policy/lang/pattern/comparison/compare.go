@@ -113,6 +113,8 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 		return false, o.noOrder()
 	case !o.readText():
 		return false, nil
+	case c.operator == notEqual && c.isQuantity && c.quantity.IsZero() && isUnit(o.text):
+		return false, fmt.Errorf("%w: a unit without a number is zero in Kubernetes", ErrIndeterminate)
 	}
 	if err := b.Spend(cost(c.operand, o.text)); err != nil {
 		return false, err
@@ -214,6 +216,17 @@ func (o *operand) readQuantity() (bool, error) {
 	}
 	o.isQuantity = answerOf(is)
 	return is, nil
+}
+
+// isUnit reports whether Kubernetes parses a text that is no amount here, such as Ki, as zero. An exponent past the bound
+// (e99) is not parsed.
+func isUnit(text string) bool {
+	_, err := jmespath.ParseQuantity(text)
+	if err != nil && !errors.Is(err, jmespath.ErrTooLarge) {
+		_, err = resource.ParseQuantity(text)
+		return err == nil
+	}
+	return err != nil
 }
 
 func (o *operand) readText() bool {

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"errors"
 	"regexp/syntax"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	regular "github.com/quaymaster/quaymaster/internal/expression"
+	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
 // cost returns the cost of a call, or refuses a call with a result that would be too large.
@@ -73,6 +75,8 @@ func priceOf(call interpreter.InterpretableCall) cost {
 		return counting
 	case "x509.decode":
 		return decoding
+	case "quantity", "isQuantity":
+		return measuring
 	case "distinct", "sets.contains", "sets.equivalent", "sets.intersects":
 		return quadratic
 	}
@@ -109,6 +113,15 @@ func linear(arguments []ref.Val) (cost uint64, err error) {
 		cost += weight(argument)
 	}
 	return cost, nil
+}
+
+// measuring is the price of parsing a quantity.
+func measuring(arguments []ref.Val) (uint64, error) {
+	text, _ := arguments[0].(types.String)
+	if exceeded, is := errors.AsType[*limit.ExceededError](limit.Quantity(string(text))); is {
+		return 0, &ExceededError{What: exceeded.What, Most: uint64(exceeded.Most)} //nolint:gosec // it is a constant
+	}
+	return linear(arguments)
 }
 
 // decoding is the price of parsing a certificate, which becomes many values: four units a byte.

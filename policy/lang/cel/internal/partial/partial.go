@@ -144,9 +144,30 @@ func (w *walk) members(of traits.Mapper) error {
 	return nil
 }
 
+// viewed is a map that is read as a part of a whole, and compared as the whole.
+type viewed struct {
+	DecodedMap
+	of traits.Mapper
+}
+
+// DecodedMap is a map of decoded JSON.
+type DecodedMap interface {
+	traits.Mapper
+	traits.Zeroer
+	Decoded
+}
+
+// View makes a map that is read as one, and that compares with others of its sort as another.
+func View(view DecodedMap, of traits.Mapper) ref.Val { return &viewed{view, of} }
+
 // Equal reports whether two values are equal. It is false where a known part differs, else
 // an error where a part is unknown or is an error itself.
 func Equal(a, b ref.Val) ref.Val {
+	if first, is := a.(*viewed); is {
+		if second, is := b.(*viewed); is {
+			return equalMaps(first.of, second.of)
+		}
+	}
 	switch a := a.(type) {
 	case traits.Mapper:
 		// An object of another type, such as Object{...}, compares its type as well.

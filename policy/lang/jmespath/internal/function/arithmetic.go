@@ -56,11 +56,17 @@ func parseOperand(value any) (operand, error) {
 // out the digits of the exponent. It refuses a number without a digit, such as "-" or "Ki", which
 // Kubernetes parses as zero.
 func ParseQuantity(text string) (resource.Quantity, error) {
+	// A hash such as "c81d…e472425" is no number with an exponent past the bound.
+	suffix := strings.TrimLeft(text, "+-.0123456789")
+	number := strings.TrimSuffix(text, suffix)
+	if !isSuffix(suffix) || strings.LastIndexAny(number, "+-") > 0 || strings.Count(number, ".") > 1 {
+		return resource.Quantity{}, resource.ErrFormatWrong
+	}
 	if len(text) > maxQuantity {
 		return resource.Quantity{}, TooLarge("a quantity", len(text), maxQuantity)
 	}
-	if i := strings.LastIndexAny(text, "eE"); i >= 0 && i+1 < len(text) {
-		if exponent, err := strconv.Atoi(text[i+1:]); err == nil && (exponent > maxExponent || exponent < -maxExponent) {
+	if len(suffix) > 1 {
+		if exponent, err := strconv.Atoi(suffix[1:]); err == nil && (exponent > maxExponent || exponent < -maxExponent) {
 			return resource.Quantity{}, TooLarge("an exponent", exponent, maxExponent)
 		}
 	}
@@ -69,10 +75,16 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, err
 	}
 	// A digit of an exponent is none of the number: "E5".
-	if number := strings.TrimLeft(text, "+-."); number == "" || number[0] < '0' || number[0] > '9' {
+	if strings.Trim(number, "+-.") == "" {
 		return resource.Quantity{}, fmt.Errorf("the quantity %q has no digit", text)
 	}
 	return quantity, nil
+}
+
+// isSuffix reports whether a text may follow the digits of a quantity: a unit, or an exponent.
+func isSuffix(text string) bool {
+	exponent := text != "" && strings.ContainsRune("eE", rune(text[0])) && strings.Trim(text[1:], "+-0123456789") == ""
+	return len(text) <= 2 || exponent
 }
 
 // NumberIn returns the number that a text writes; null for none, as for "NaN" and "Inf".

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/integer"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
@@ -157,8 +158,5 @@ func Escape(key string) string {
 func Show(value any) string {
 	const most = 200
 	text := jmespath.Text(value)
-	if len(text) > most {
-		return text[:most] + "..."
-	}
-	return text
+	return limit.Text(text, most)
 }

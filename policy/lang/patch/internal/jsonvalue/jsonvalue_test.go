@@ -57,6 +57,9 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: %d bytes", row.reason, len(got))
 		}
 	}
+	if got := jsonvalue.Show("x" + strings.Repeat("ü", 100)); got != "x"+strings.Repeat("ü", 99)+"..." {
+		t.Errorf("a character is cut: %q", got)
+	}
 }
 
 func TestAllowance(t *testing.T) {

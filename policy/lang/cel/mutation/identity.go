@@ -1,0 +1,40 @@
+package mutation
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// CheckIdentity refuses a change of the fields by which an object is known.
+func CheckIdentity(before, after map[string]any) error {
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
+		if !reflect.DeepEqual(valueOf(before, path), valueOf(after, path)) {
+			return fmt.Errorf("it changes %s, by which the object is known", path[len(path)-1])
+		}
+	}
+	return nil
+}
+
+func valueOf(value any, path []string) any {
+	for _, key := range path {
+		members, _ := value.(map[string]any)
+		value = members[key]
+	}
+	return value
+}
+
+// KindOf returns the kind of a subject's object. A subresource may receive a body of another kind,
+// as a Scale, which the object names.
+func KindOf(s *policy.Subject) schema.GroupVersionKind {
+	object := s.Object.Map()
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	if s.Subresource != "" && apiVersion != "" && kind != "" {
+		return schema.FromAPIVersionAndKind(apiVersion, kind)
+	}
+	return schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
+}
