@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/outcome"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
@@ -66,7 +67,7 @@ func (e *evaluation) alter(ctx context.Context, set *set.Set) {
 func (e *evaluation) isNew() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !madeAt(e.object).Before(e.progress.Until.Truncate(time.Second))
+	return !inspect.CreatedAt(e.object).Before(e.progress.Until.Truncate(time.Second))
 }
 
 // calls reports whether the event of the trigger requires an alteration.
@@ -99,7 +100,7 @@ func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
 		if count > maxTargets {
 			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
 		}
-		at := queue.KeyOf(identity(target))
+		at := queue.KeyOf(inspect.Identity(target))
 		mutated, altered, err := a.alterOne(ctx, by, kind, target)
 		reported := true
 		switch {
@@ -136,12 +137,12 @@ func (a alteration) chooses(ctx context.Context, by policy.Selection, target map
 	if !chosen(by, target) {
 		return false, nil
 	}
-	t := identity(target)
+	t := inspect.Identity(target)
 	switch {
 	case by.Namespaces == nil:
 		return true, nil
 	case t.Kind == "Namespace" && t.APIVersion == "v1":
-		return by.Namespaces.Matches(labelsOf(target)), nil
+		return by.Namespaces.Matches(inspect.Labels(target)), nil
 	case t.Namespace == "":
 		return true, nil
 	}
@@ -154,12 +155,12 @@ func (a alteration) chooses(ctx context.Context, by policy.Selection, target map
 
 // chosen reports whether a selection matches an object, its namespace apart.
 func chosen(by policy.Selection, target map[string]any) bool {
-	metadata := metadataOf(target)
-	if by.Name != "" && !wildcard.Match(by.Name, textOf(metadata, "name")) ||
-		by.Namespace != "" && !wildcard.Match(by.Namespace, textOf(metadata, "namespace")) || leaving(target) {
+	metadata := inspect.Metadata(target)
+	if by.Name != "" && !wildcard.Match(by.Name, inspect.Text(metadata, "name")) ||
+		by.Namespace != "" && !wildcard.Match(by.Namespace, inspect.Text(metadata, "namespace")) || inspect.IsLeaving(target) {
 		return false
 	}
-	return by.Labels == nil || by.Labels.Matches(labelsOf(target))
+	return by.Labels == nil || by.Labels.Matches(inspect.Labels(target))
 }
 
 // alterOne changes one object. It returns the result of the rule, which is empty if the object is no
@@ -177,12 +178,12 @@ func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind
 		if len(operations) == 0 {
 			return mutated, false, nil
 		}
-		t := identity(target)
+		t := inspect.Identity(target)
 		if err := a.limiter.Allow(queue.KeyOf(t)); err != nil {
 			return mutated, false, err
 		}
 		// The API server rejects the patch if the object has another resourceVersion.
-		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
+		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: inspect.Metadata(target)["resourceVersion"]}
 		err := a.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
 		switch {
 		case errors.Is(err, ErrNotFound):

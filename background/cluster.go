@@ -18,6 +18,8 @@ var (
 	ErrExists = errors.New("exists already")
 	// ErrConflict means: the object has changed since it was read.
 	ErrConflict = errors.New("changed meanwhile")
+	// ErrRefused means: the API server, or a webhook of it, denied a deletion, and nothing has changed.
+	ErrRefused = errors.New("refused")
 )
 
 // Kind is a kind that the API server serves, with its resource.

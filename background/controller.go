@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/follow"
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
+	"github.com/quaymaster/quaymaster/background/internal/parts"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/background/internal/writelimit"
 	"github.com/quaymaster/quaymaster/policy"
@@ -27,13 +30,15 @@ type Controller struct {
 	queue   *queue.Queue
 	there   *downstreams
 	limiter *writelimit.Limiter[queue.Key]
-	parts   parts // of triggers
+	parts   *parts.Parts // of triggers
+	sources *follow.Follower
+	wake    chan struct{} // for a review
 
 	mu       sync.Mutex
 	set      *set.Set
 	rules    map[queue.RuleID]rule
 	progress Progress
-	hashes   map[queue.Key]sum // of triggers, at their last evaluation
+	hashes   map[queue.Key]inspect.Sum // of triggers, at their last evaluation
 	// positions are those of the watches with rules for deletions.
 	positions map[watched]string
 	// unwatched: triggers may exist that are not watched yet.
@@ -50,11 +55,13 @@ func New(o Options) (*Controller, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Controller{
-		options: o, queue: queue.New(), there: newDownstreams(), limiter: writelimit.New[queue.Key](o.Now),
-		rules: map[queue.RuleID]rule{}, hashes: map[queue.Key]sum{}, parts: parts{sums: map[part]sum{}},
+	c := &Controller{
+		wake: make(chan struct{}, 1), options: o, queue: queue.New(), there: newDownstreams(), limiter: writelimit.New[queue.Key](o.Now),
+		rules: map[queue.RuleID]rule{}, hashes: map[queue.Key]inspect.Sum{}, parts: parts.New(),
 		positions: map[watched]string{}, watches: map[watched]*watching{},
-	}, nil
+	}
+	c.sources = follow.New(watcher{c})
+	return c, nil
 }
 
 // Run works until ctx ends, and returns when all of its goroutines have ended. It is run once, on
@@ -64,6 +71,7 @@ func (c *Controller) Run(ctx context.Context) {
 		return
 	}
 	var all sync.WaitGroup
+	defer c.sources.Wait() // after the workers, which add to it
 	defer all.Wait()
 	defer c.stopAll()
 	for range workers {
@@ -81,7 +89,12 @@ func (c *Controller) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-next:
+		case <-c.wake:
 		case <-timer.C:
+			if more := c.sources.Overflow(); more > 0 {
+				c.options.Observer.Failed(fmt.Errorf("more than %d sources of generated objects are in use: those of %d triggers are read again every %s",
+					follow.MaxFollowed, more, reviewInterval))
+			}
 		}
 		timer.Stop()
 	}

@@ -129,7 +129,7 @@ func (b *bench) policies(list ...*policy.Policy) {
 func (b *bench) lead() {
 	b.t.Helper()
 	c, err := background.New(background.Options{
-		Cluster: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b, Reports: &b.reports, Excluded: []string{"kube-system"},
+		Cluster: b.server, Sources: b.server, Policies: b, Namespaces: b, Records: b.keeper, Memory: b, Observer: b, Reports: &b.reports, Excluded: []string{"kube-system"},
 	})
 	if err != nil {
 		b.t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
@@ -68,7 +69,7 @@ func (s *triggerSink) enqueueDeletion(t record.Trigger, object map[string]any) {
 // reconcileDeletion applies the rules for a deleted trigger.
 func reconcileDeletion(ctx context.Context, e *evaluation, set *set.Set) {
 	e.object = e.work.Object
-	e.self = identity(e.object)
+	e.self = inspect.Identity(e.object)
 	e.identify()
 	e.bringAbout(ctx, e.generate(ctx, set))
 	e.alter(ctx, set)
@@ -76,7 +77,7 @@ func reconcileDeletion(ctx context.Context, e *evaluation, set *set.Set) {
 
 // report passes the results of rules about an object on to reports; a deleted trigger has none.
 func report(ctx context.Context, e *evaluation, object map[string]any, results ...policy.RuleResult) {
-	if e.work.Cause&queue.Deleted == 0 || identity(object).UID != e.self.UID {
+	if e.work.Cause&queue.Deleted == 0 || inspect.Identity(object).UID != e.self.UID {
 		e.options.report(ctx, object, results...)
 	}
 }

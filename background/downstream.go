@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
@@ -27,7 +28,7 @@ type ensured struct {
 
 // ensure creates or updates an object as a rule requires.
 func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (ensured, error) {
-	t := identity(wanted.Object)
+	t := inspect.Identity(wanted.Object)
 	is := ensured{at: queue.KeyOf(t)}
 	kind, err := d.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: t.APIVersion, Kind: t.Kind})
 	if err != nil {
@@ -38,6 +39,9 @@ func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (ensur
 		return is, errors.New("objects of its kind are in namespaces, and the rule names none")
 	case !kind.Namespaced && t.Namespace != "":
 		return is, errors.New("objects of its kind are in no namespace, and the rule names one")
+	}
+	if err := addKind(ctx, d.Controller, kind); err != nil {
+		return is, err
 	}
 	have, err := d.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
 	if errors.Is(err, ErrNotFound) {
@@ -56,7 +60,7 @@ func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (ensur
 	switch {
 	case !wanted.Synchronize:
 		return is, nil
-	case leaving(have):
+	case inspect.IsLeaving(have):
 		return is, errors.New("one of that name is being deleted")
 	}
 	if ours && owner.Synchronize && (owner.Trigger.UID != d.self.UID || owner.Policy != d.rule.Policy.ID() || owner.Rule != d.rule.Rule) {
@@ -82,7 +86,7 @@ func (d downstream) create(ctx context.Context, kind Kind, wanted policy.Downstr
 	if err != nil {
 		return err
 	}
-	at := queue.KeyOf(identity(object))
+	at := queue.KeyOf(inspect.Identity(object))
 	if err := d.limiter.Allow(at); err != nil {
 		return err
 	}
@@ -104,12 +108,12 @@ func (d downstream) create(ctx context.Context, kind Kind, wanted policy.Downstr
 // labels and record, and of the stored one.
 func (e *evaluation) note(at queue.Key, kind Kind, origin record.Origin, wanted, is map[string]any) {
 	e.there.put(at, kind, origin)
-	e.there.setUpToDate(at, sumOf(wanted), sumOf(essence(is)))
+	e.there.setUpToDate(at, inspect.SumOf(wanted), inspect.SumOf(inspect.Essence(is)))
 }
 
 // update updates an existing object if it differs from the rule's.
 func (d downstream) update(ctx context.Context, kind Kind, have map[string]any, wanted policy.Downstream) error {
-	at, origin := queue.KeyOf(identity(have)), d.origin(wanted)
+	at, origin := queue.KeyOf(inspect.Identity(have)), d.origin(wanted)
 	signed, err := d.signed(wanted.Object, origin)
 	if err != nil {
 		return err
@@ -137,15 +141,15 @@ func (d downstream) update(ctx context.Context, kind Kind, have map[string]any, 
 // same reports whether an existing object is as required, and returns the object to write if not.
 // It uses a dry run, because only the API server can apply defaults for missing fields.
 func (d downstream) same(ctx context.Context, kind Kind, have, signed map[string]any, apply bool) (map[string]any, bool, error) {
-	object, is := over(have, signed, apply), sumOf(essence(have))
-	if d.there.isUpToDate(queue.KeyOf(identity(have)), sumOf(signed), is) {
+	object, is := over(have, signed, apply), inspect.SumOf(inspect.Essence(have))
+	if d.there.isUpToDate(queue.KeyOf(inspect.Identity(have)), inspect.SumOf(signed), is) {
 		return object, true, nil
 	}
 	would, err := d.options.Cluster.Update(ctx, kind, object, Writing{Apply: apply, DryRun: true})
 	if err != nil {
 		return nil, false, fmt.Errorf("update: %w", err)
 	}
-	return object, sumOf(essence(would)) == is, nil
+	return object, inspect.SumOf(inspect.Essence(would)) == is, nil
 }
 
 // belongsToAnother reports whether an object belongs to another rule, or to another trigger of
@@ -177,7 +181,7 @@ func (e *evaluation) isThere(ctx context.Context, trigger record.Trigger) (bool,
 	case err != nil:
 		return true, fmt.Errorf("read its trigger: %w", err)
 	}
-	return identity(found).UID == trigger.UID && !leaving(found), nil
+	return inspect.Identity(found).UID == trigger.UID && !inspect.IsLeaving(found), nil
 }
 
 // removeDeletedTriggers removes the deleted ones of an object's other triggers before there are many:
@@ -197,7 +201,7 @@ func (e *evaluation) removeDeletedTriggers(ctx context.Context, at queue.Key) {
 // share leaves an object to its owner if the rule requires an identical one. Otherwise it returns
 // an error, since two rules would overwrite each other forever.
 func (d downstream) share(ctx context.Context, kind Kind, owner record.Origin, have map[string]any, wanted policy.Downstream) error {
-	at := queue.KeyOf(identity(have))
+	at := queue.KeyOf(inspect.Identity(have))
 	d.there.put(at, kind, owner)
 	d.there.addTrigger(at, d.self)
 	d.removeDeletedTriggers(ctx, at)
@@ -210,7 +214,7 @@ func (d downstream) share(ctx context.Context, kind Kind, owner record.Origin, h
 	case err != nil:
 		return err
 	case same:
-		d.there.setUpToDate(at, sumOf(signed), sumOf(essence(have)))
+		d.there.setUpToDate(at, inspect.SumOf(signed), inspect.SumOf(inspect.Essence(have)))
 		return nil
 	}
 	return fmt.Errorf("it was generated by %s/%s for %s, and differs from what this rule requires", owner.Policy, owner.Rule, queue.KeyOf(owner.Trigger))
@@ -220,8 +224,16 @@ func (d downstream) share(ctx context.Context, kind Kind, owner record.Origin, h
 func (d downstream) origin(wanted policy.Downstream) record.Origin {
 	return record.Origin{
 		Policy: d.rule.Policy.ID(), Rule: d.rule.Rule, Trigger: d.self,
-		Synchronize: wanted.Synchronize, Orphan: d.rule.Terms.Orphan, Depth: d.depth + 1,
+		Synchronize: wanted.Synchronize, Orphan: wanted.Orphan || d.rule.Terms.Orphan, Depth: d.depth + 1, Source: sourceOf(wanted),
 	}
+}
+
+// sourceOf names the object of which an object is a copy; empty for none.
+func sourceOf(wanted policy.Downstream) string {
+	if wanted.Source.Name == "" {
+		return ""
+	}
+	return wanted.Source.String()
 }
 
 // signed returns an object with the labels and the record of its origin.
@@ -237,16 +249,16 @@ func (d downstream) signed(object map[string]any, origin record.Origin) (map[str
 	}
 	labels := map[string]any{
 		generatedLabel:                      "true",
-		kyvernoPrefix + "policy-name":       labelOf(name),
-		kyvernoPrefix + "policy-namespace":  labelOf(namespace),
-		kyvernoPrefix + "rule-name":         labelOf(origin.Rule),
-		kyvernoPrefix + "trigger-group":     labelOf(groupOf(origin.Trigger.APIVersion)),
-		kyvernoPrefix + "trigger-version":   labelOf(versionOf(origin.Trigger.APIVersion)),
-		kyvernoPrefix + "trigger-kind":      labelOf(origin.Trigger.Kind),
-		kyvernoPrefix + "trigger-namespace": labelOf(origin.Trigger.Namespace),
-		kyvernoPrefix + "trigger-uid":       labelOf(origin.Trigger.UID),
+		kyvernoPrefix + "policy-name":       inspect.LabelValue(name),
+		kyvernoPrefix + "policy-namespace":  inspect.LabelValue(namespace),
+		kyvernoPrefix + "rule-name":         inspect.LabelValue(origin.Rule),
+		kyvernoPrefix + "trigger-group":     inspect.LabelValue(inspect.Group(origin.Trigger.APIVersion)),
+		kyvernoPrefix + "trigger-version":   inspect.LabelValue(inspect.Version(origin.Trigger.APIVersion)),
+		kyvernoPrefix + "trigger-kind":      inspect.LabelValue(origin.Trigger.Kind),
+		kyvernoPrefix + "trigger-namespace": inspect.LabelValue(origin.Trigger.Namespace),
+		kyvernoPrefix + "trigger-uid":       inspect.LabelValue(origin.Trigger.UID),
 	}
-	metadata := maps.Clone(metadataOf(object))
+	metadata := maps.Clone(inspect.Metadata(object))
 	if own, _ := metadata["labels"].(map[string]any); own[managedLabel] == nil {
 		labels[managedLabel] = "quaymaster"
 	}
@@ -261,7 +273,7 @@ func (d downstream) signed(object map[string]any, origin record.Origin) (map[str
 // annotations, finalizers and owners that the rule does not set.
 func over(have, wanted map[string]any, apply bool) map[string]any {
 	object := maps.Clone(wanted)
-	metadata, had := maps.Clone(metadataOf(wanted)), metadataOf(have)
+	metadata, had := maps.Clone(inspect.Metadata(wanted)), inspect.Metadata(have)
 	if !apply {
 		for _, name := range []string{"labels", "annotations"} {
 			metadata[name] = merged(had[name], metadata[name])

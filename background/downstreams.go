@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
@@ -16,7 +17,7 @@ type kept struct {
 	origin record.Origin
 	// wanted is the hash of the object that the rule required when it was last up to date, and is
 	// the hash of the stored object at that time.
-	wanted, is sum
+	wanted, is inspect.Sum
 	// others are further triggers that require the identical object, and known is their number at
 	// the last check of their existence.
 	others map[queue.Key]record.Trigger
@@ -67,7 +68,7 @@ func (d *downstreams) unlink(k *kept) {
 }
 
 // setUpToDate records that an object is as a rule requires it.
-func (d *downstreams) setUpToDate(at queue.Key, wanted, is sum) {
+func (d *downstreams) setUpToDate(at queue.Key, wanted, is inspect.Sum) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if k := d.objects[at]; k != nil {
@@ -76,7 +77,7 @@ func (d *downstreams) setUpToDate(at queue.Key, wanted, is sum) {
 }
 
 // isUpToDate reports whether an object is as a rule requires it, as far as recorded.
-func (d *downstreams) isUpToDate(at queue.Key, wanted, is sum) bool {
+func (d *downstreams) isUpToDate(at queue.Key, wanted, is inspect.Sum) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]

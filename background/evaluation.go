@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/outcome"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/background/internal/writelimit"
@@ -59,11 +60,15 @@ func (e *evaluation) reconcile(ctx context.Context) {
 	}
 	var results map[queue.RuleID]*generated
 	var wanted map[queue.Key]bool
-	stays := there && !leaving(e.object)
+	stays := there && !inspect.IsLeaving(e.object)
 	if stays {
 		e.identify()
+		moment := e.sources.Moment()
 		results = e.generate(ctx, set)
 		wanted = e.bringAbout(ctx, results)
+		followSources(ctx, e, set, results, moment)
+	} else {
+		e.sources.Keep(e.at, func(queue.RuleID) bool { return false })
 	}
 	for _, k := range e.there.of(e.at) {
 		switch {
@@ -95,7 +100,7 @@ func (e *evaluation) read(ctx context.Context) (bool, error) {
 			return false, fmt.Errorf("read the trigger: %w", err)
 		}
 	}
-	e.self = identity(e.object)
+	e.self = inspect.Identity(e.object)
 	return true, nil
 }
 
@@ -175,7 +180,7 @@ func (e *evaluation) generate(ctx context.Context, set *set.Set) map[queue.RuleI
 			break // no objects that could be retained
 		}
 		s := e.subject(ctx, operation)
-		for _, r := range set.Generate(ctx, &s, e.finder(&s)) {
+		for _, r := range set.Generate(ctx, policy.Case{Subject: &s, Find: e.finder(&s), Sources: e.options.Sources}) {
 			one := &generated{GenerateResult: r}
 			one.entitled = e.entitled(one, operation, i == 0)
 			had := found[one.id()]
@@ -207,10 +212,10 @@ func (e *evaluation) entitled(g *generated, operation string, first bool) bool {
 		return e.happened(g.Policy, g.Rule)
 	case terms.Existing && (terms.Synchronize || e.arrived(g)):
 		return true
-	case terms.Synchronize && !g.Policy.Created.IsZero() && !madeAt(e.object).Before(g.Policy.Created.Truncate(time.Second)):
+	case terms.Synchronize && !g.Policy.Created.IsZero() && !inspect.CreatedAt(e.object).Before(g.Policy.Created.Truncate(time.Second)):
 		return true // the object must exist, whatever the event
 	case operation == opCreate:
-		return !madeAt(e.object).Before(e.due(g.Policy, g.Rule))
+		return !inspect.CreatedAt(e.object).Before(e.due(g.Policy, g.Rule))
 	}
 	return e.happened(g.Policy, g.Rule)
 }
@@ -234,7 +239,7 @@ func (e *evaluation) happened(p *policy.Policy, name string) bool {
 	if e.at.Subresource != "" {
 		return requested(e, e.due(p, name))
 	}
-	return !changedAt(e.object).Before(e.due(p, name))
+	return !inspect.ChangedAt(e.object).Before(e.due(p, name))
 }
 
 // subject is the trigger in the form that rules evaluate.
@@ -319,6 +324,11 @@ func (d downstream) write(ctx context.Context, wanted map[queue.Key]bool) (polic
 			made.There(object.Object, is.ours)
 		default:
 			made.Absent()
+		}
+	}
+	if r.entitled {
+		for _, err := range missing(r.Read) {
+			made.Fail(err, d.failed(Work{Policy: r.Policy.ID(), Rule: r.Rule, Err: err}))
 		}
 	}
 	return made.Result(r.RuleResult)

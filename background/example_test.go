@@ -36,8 +36,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
+	server := newServer(engine)
 	c, err := background.New(background.Options{
-		Cluster: newServer(engine), Policies: idle{}, Namespaces: idle{}, Records: keeper, Memory: idle{}, Observer: idle{},
+		Cluster: server, Sources: server, Policies: idle{}, Namespaces: idle{}, Records: keeper, Memory: idle{}, Observer: idle{},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/policy/source"
 )
 
 // server is an API server in memory: versions, watches, conflicts, defaults and what
@@ -36,6 +37,8 @@ type server struct {
 	watchers    map[*watcher]bool
 	// forbidden refuses writes of a resource.
 	forbidden map[string]bool
+	// unreadable are the resources of which no source can be read.
+	unreadable map[string]bool
 	// conflicts is how many patches are refused, as if the object had changed.
 	conflicts int
 	// writes are the writes that changed something, requests all of them but reads;
@@ -70,7 +73,7 @@ func newServer(engine *jmespath.Engine) *server {
 			{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy", Resource: "networkpolicies", Namespaced: true},
 			{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject", Resource: "scaledobjects", Namespaced: true},
 		},
-		objects: map[string]map[string]any{}, watchers: map[*watcher]bool{}, forbidden: map[string]bool{},
+		objects: map[string]map[string]any{}, watchers: map[*watcher]bool{}, forbidden: map[string]bool{}, unreadable: map[string]bool{},
 	}
 }
 
@@ -130,6 +133,88 @@ func (s *server) Kind(_ context.Context, of policy.ObjectKind) (background.Kind,
 		}
 	}
 	return background.Kind{}, fmt.Errorf("%s: %w", of.Kind, background.ErrNotServed)
+}
+
+func (s *server) Source(ctx context.Context, of source.Ref) (map[string]any, error) {
+	var found map[string]any
+	err := s.EachSource(ctx, of, func(object map[string]any) error {
+		found = object
+		return nil
+	})
+	if err == nil && found == nil {
+		err = source.ErrMissing
+	}
+	return found, err
+}
+
+func (s *server) EachSource(ctx context.Context, of source.Ref, do func(map[string]any) error) error {
+	kind, err := s.kindOfSource(of)
+	if err != nil {
+		return err
+	}
+	return s.Each(ctx, kind, of.Namespace, of.Labels, func(object map[string]any) error {
+		if of.Name != "" && text(object, "name") != of.Name {
+			return nil
+		}
+		return do(object)
+	})
+}
+
+// kindOfSource refuses a source that is forbidden.
+func (s *server) kindOfSource(of source.Ref) (background.Kind, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kinds {
+		if k.APIVersion() == of.APIVersion && (k.Kind == of.Kind || k.Resource == of.Resource) {
+			if s.unreadable[k.Resource] {
+				return k, fmt.Errorf("%s is forbidden", k.Resource)
+			}
+			return k, nil
+		}
+	}
+	return background.Kind{}, fmt.Errorf("%s: %w", of, background.ErrNotServed)
+}
+
+func (s *server) WatchSource(ctx context.Context, of source.Ref, to background.Sink) {
+	for {
+		kind, err := s.kindOfSource(of)
+		if err == nil {
+			s.Watch(ctx, kind, of.Namespace, of.Labels, named{to, of.Name})
+			return
+		}
+		to.Failed(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// named passes on the objects of a name; empty means all.
+type named struct {
+	background.Sink
+	name string
+}
+
+func (n named) has(object map[string]any) bool { return n.name == "" || text(object, "name") == n.name }
+
+func (n named) Listed(object map[string]any) {
+	if n.has(object) {
+		n.Sink.Listed(object)
+	}
+}
+
+func (n named) Changed(object map[string]any, came bool) {
+	if n.has(object) {
+		n.Sink.Changed(object, came)
+	}
+}
+
+func (n named) Deleted(object map[string]any) {
+	if n.has(object) {
+		n.Sink.Deleted(object)
+	}
 }
 
 func (s *server) Get(_ context.Context, kind background.Kind, namespace, name string) (map[string]any, error) {
@@ -520,4 +605,18 @@ func (s *server) looked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads
+}
+
+// forbidSources has sources of a resource be unreadable.
+func (s *server) forbidSources(resource string, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unreadable[resource] = is
+}
+
+// watching returns the number of open watches.
+func (s *server) watching() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.watchers)
 }

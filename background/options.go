@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/source"
 )
 
 // The bounds.
@@ -48,6 +49,14 @@ type Policies interface {
 // Namespaces looks up the labels of namespaces.
 type Namespaces interface {
 	Labels(ctx context.Context, name string) (map[string]string, error)
+}
+
+// Sources reads the objects that rules copy. Implementations bound the duration of each call but
+// WatchSource.
+type Sources interface {
+	source.Objects
+	// WatchSource is Watch of a Cluster for one source.
+	WatchSource(ctx context.Context, of source.Ref, to Sink)
 }
 
 // Images finds the images of objects, for rules that read them.
@@ -115,6 +124,7 @@ type Reports interface {
 // Options are the dependencies of a Controller; all but Images, Reports and Excluded are required.
 type Options struct {
 	Cluster    Cluster
+	Sources    Sources
 	Policies   Policies
 	Namespaces Namespaces
 	Images     Images
@@ -129,8 +139,8 @@ type Options struct {
 }
 
 func (o Options) check() error {
-	if o.Cluster == nil || o.Policies == nil || o.Namespaces == nil || o.Records == nil || o.Memory == nil || o.Observer == nil {
-		return errors.New("background: Cluster, Policies, Namespaces, Records, Memory and Observer are required")
+	if o.Cluster == nil || o.Sources == nil || o.Policies == nil || o.Namespaces == nil || o.Records == nil || o.Memory == nil || o.Observer == nil {
+		return errors.New("background: Cluster, Sources, Policies, Namespaces, Records, Memory and Observer are required")
 	}
 	return nil
 }

@@ -2,12 +2,10 @@ package background
 
 import (
 	"context"
-	"maps"
-	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
-	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/subresource"
 )
@@ -15,48 +13,13 @@ import (
 // Requests for subresources are derived from the watches of their objects. As with deletions, a request
 // that a webhook refuses, or a dry run, is thus none.
 
-// part identifies the part of an object that requests for a subresource write, in one version: each has a watch.
-type part struct{ apiVersion, kind, uid, subresource string }
-
-// parts are the hashes of parts in the last state that a watch returned.
-type parts struct {
-	mu   sync.Mutex
-	sums map[part]sum
-}
-
-// compare replaces the hash of a part, and reports whether it differs from a known one.
-func (p *parts) compare(t record.Trigger, name string, is sum) (differs, known bool) {
-	of := part{apiVersion: t.APIVersion, kind: t.Kind, uid: t.UID, subresource: name}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, known := p.sums[of]
-	p.sums[of] = is
-	return known && before != is, known
-}
-
-// remove removes the hashes of an object.
-func (p *parts) remove(t record.Trigger) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range subresource.Of(groupOf(t.APIVersion), t.Kind) {
-		delete(p.sums, part{t.APIVersion, t.Kind, t.UID, name})
-	}
-}
-
-// removeAll removes the hashes of a kind.
-func (p *parts) removeAll(kind Kind) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.sums, func(of part, _ sum) bool { return of.apiVersion == kind.APIVersion() && of.kind == kind.Kind })
-}
-
 // enqueueRequests queues the requests for subresources that a state of an object shows and that a rule may
 // match. Without the state before, as after a change of leader, a request counts if the object shows that it may
 // have been made since the saved progress: it may then be applied a second time.
 func (s *triggerSink) enqueueRequests(object map[string]any, why queue.Cause) {
-	t, set := identity(object), s.current()
+	t, set := inspect.Identity(object), s.current()
 	at := queue.KeyOf(t)
-	if set == nil || leaving(object) || s.excluded(at) {
+	if set == nil || inspect.IsLeaving(object) || s.excluded(at) {
 		return
 	}
 	of, wanted, names := subjectOf(object, opUpdate), map[string]bool{}, subresource.Of(at.Group, at.Kind)
@@ -67,7 +30,7 @@ func (s *triggerSink) enqueueRequests(object map[string]any, why queue.Cause) {
 		}
 	}
 	if len(wanted) == 0 {
-		s.parts.remove(t)
+		s.parts.Remove(t)
 		return
 	}
 	add := func(name string, why queue.Cause) {
@@ -78,7 +41,7 @@ func (s *triggerSink) enqueueRequests(object map[string]any, why queue.Cause) {
 	}
 	var differing []string
 	for _, name := range names { // all of them: one request may write the parts of two
-		differs, known := s.parts.compare(t, name, sumOf(subresource.Part(object, name)))
+		differs, known := s.parts.Compare(t, name, inspect.SumOf(subresource.Part(object, name)))
 		switch {
 		case why == queue.Came: // nothing but the object itself was written
 		case differs:
@@ -107,7 +70,7 @@ func reconcileRequest(ctx context.Context, e *evaluation, set *set.Set) {
 	switch {
 	case err != nil:
 		e.failed(Work{Trigger: e.work.Trigger, Err: err})
-	case there && !leaving(e.object) && e.self.UID == e.work.Trigger.UID:
+	case there && !inspect.IsLeaving(e.object) && e.self.UID == e.work.Trigger.UID:
 		e.identify()
 		e.bringAbout(ctx, e.generate(ctx, set))
 		e.alter(ctx, set)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/source"
 )
 
 // inherit handles a generated object of a deleted trigger: it is deleted, unless another trigger
@@ -77,7 +79,7 @@ func (e *evaluation) sees(set *set.Set, id queue.RuleID) bool {
 		for _, g := range p.Generations {
 			if p.ID() == id.Policy && g.Name() == id.Rule {
 				return slices.ContainsFunc(g.Targets(), func(t policy.Target) bool {
-					return wildcard.Match(t.Version, versionOf(e.self.APIVersion)) && wildcard.Match(t.Group, e.at.Group)
+					return wildcard.Match(t.Version, inspect.Version(e.self.APIVersion)) && wildcard.Match(t.Group, e.at.Group)
 				})
 			}
 		}
@@ -109,7 +111,8 @@ func (e *evaluation) retire(ctx context.Context, set *set.Set, results map[queue
 	if r := results[id]; r != nil {
 		undecided := r.Skip == "" && r.Ruling.Result != policy.Pass
 		unasked := r.Skip == "" && (r.NeedsRequester && e.unknown != nil || e.depth >= maxDepth || r.Terms.SkipGenerated && e.depth > 0)
-		if undecided || unasked || r.Exception != nil {
+		isKept := len(r.Missing) > 0 && !slices.ContainsFunc(r.Missing, func(ref source.Ref) bool { return ref.String() == k.origin.Source })
+		if undecided || unasked || isKept || r.Exception != nil {
 			return // the result is unknown; an exception leaves the object unchanged
 		}
 	}
@@ -144,7 +147,7 @@ func (e *evaluation) dropNow(ctx context.Context, k kept) error {
 	if err != nil || origin.Trigger != k.origin.Trigger || origin.Policy != k.origin.Policy || origin.Rule != k.origin.Rule {
 		return errNotOurs
 	}
-	if leaving(object) {
+	if inspect.IsLeaving(object) {
 		return ErrNotFound // as soon as its finalizers permit
 	}
 	e.there.remove(k.at) // so that the watch's deletion event does not restore it

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
@@ -179,6 +180,7 @@ func (c *Controller) adopt(
 			gone[id] = true
 		}
 	}
+	c.sources.Retain(func(_ queue.Key, id queue.RuleID) bool { _, known := now[id]; return known })
 	c.forget(kinds)
 	if added {
 		c.saveNow(ctx) // before any object of the kind exists
@@ -214,7 +216,7 @@ func (c *Controller) forget(made []policy.ObjectKind) {
 }
 
 func isOf(k policy.ObjectKind, kind Kind) bool {
-	return k.Kind == kind.Kind && groupOf(k.APIVersion) == kind.Group
+	return k.Kind == kind.Kind && inspect.Group(k.APIVersion) == kind.Group
 }
 
 // want adds the watches that a rule needs.
@@ -311,9 +313,9 @@ func (c *Controller) end(w watched, at *watching, again bool) {
 	defer c.mu.Unlock()
 	delete(c.watches, w)
 	if !w.downstream {
-		maps.DeleteFunc(c.hashes, func(k queue.Key, _ sum) bool { return k.Kind == w.kind.Kind && k.Group == w.kind.Group })
+		maps.DeleteFunc(c.hashes, func(k queue.Key, _ inspect.Sum) bool { return k.Kind == w.kind.Kind && k.Group == w.kind.Group })
 		if !again {
-			c.parts.removeAll(w.kind)
+			c.parts.RemoveAll(w.kind.APIVersion(), w.kind.Kind)
 		}
 	}
 }

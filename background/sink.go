@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/background/internal/inspect"
 	"github.com/quaymaster/quaymaster/background/internal/queue"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -26,7 +27,7 @@ func (s *triggerSink) Listing() { s.seen = map[queue.Key]bool{} }
 
 // Listed implements Sink.
 func (s *triggerSink) Listed(object map[string]any) {
-	if at := queue.KeyOf(identity(object)); s.there.has(at) {
+	if at := queue.KeyOf(inspect.Identity(object)); s.there.has(at) {
 		s.seen[at] = true
 	}
 	s.enqueueTrigger(object, queue.Listed, s.rules)
@@ -58,12 +59,12 @@ func (s *triggerSink) Changed(object map[string]any, is bool) {
 
 // Deleted implements Sink.
 func (s *triggerSink) Deleted(object map[string]any) {
-	t := identity(object)
+	t := inspect.Identity(object)
 	at := queue.KeyOf(t)
 	s.mu.Lock()
 	delete(s.hashes, at)
 	s.mu.Unlock()
-	s.parts.remove(t)
+	s.parts.Remove(t)
 	if s.there.has(at) {
 		s.enqueue(t)
 	}
@@ -80,9 +81,9 @@ func (s *triggerSink) Failed(err error) {
 
 // enqueueTrigger queues a trigger, unless no rule matches it or nothing relevant to rules has changed.
 func (c *Controller) enqueueTrigger(object map[string]any, why queue.Cause, rules map[queue.RuleID]bool) {
-	t := identity(object)
+	t := inspect.Identity(object)
 	at := queue.KeyOf(t)
-	if leaving(object) || c.excluded(at) {
+	if inspect.IsLeaving(object) || c.excluded(at) {
 		return
 	}
 	if !c.speaksOf(object) && !c.there.has(at) {
@@ -91,7 +92,7 @@ func (c *Controller) enqueueTrigger(object map[string]any, why queue.Cause, rule
 		c.mu.Unlock()
 		return
 	}
-	is := sumOf(essence(object))
+	is := inspect.SumOf(inspect.Essence(object))
 	c.mu.Lock()
 	same := c.hashes[at] == is
 	c.hashes[at] = is
@@ -135,9 +136,9 @@ const (
 
 // subjectOf returns a trigger without lookups. Its state before an update is unknown.
 func subjectOf(object map[string]any, operation string) policy.Subject {
-	t := identity(object)
+	t := inspect.Identity(object)
 	s := policy.Subject{
-		Group: groupOf(t.APIVersion), Version: versionOf(t.APIVersion), Kind: t.Kind,
+		Group: inspect.Group(t.APIVersion), Version: inspect.Version(t.APIVersion), Kind: t.Kind,
 		Namespace: t.Namespace, Name: t.Name, Operation: operation,
 	}
 	if operation == opDelete {
@@ -176,7 +177,7 @@ func (s *downstreamSink) Synced() {
 
 // Changed implements Sink.
 func (s *downstreamSink) Changed(object map[string]any, _ bool) {
-	at := queue.KeyOf(identity(object))
+	at := queue.KeyOf(inspect.Identity(object))
 	if s.seen != nil {
 		s.seen[at] = true
 	}
@@ -189,13 +190,15 @@ func (s *downstreamSink) Changed(object map[string]any, _ bool) {
 		return
 	}
 	s.there.put(at, s.kind, origin)
-	if origin.Synchronize && had.is != sumOf(essence(object)) {
+	if origin.Synchronize && had.is != inspect.SumOf(inspect.Essence(object)) {
 		s.putBack(origin.Trigger, origin)
 	}
 }
 
 // Deleted implements Sink.
-func (s *downstreamSink) Deleted(object map[string]any) { s.lost(queue.KeyOf(identity(object))) }
+func (s *downstreamSink) Deleted(object map[string]any) {
+	s.lost(queue.KeyOf(inspect.Identity(object)))
+}
 
 func (s *downstreamSink) lost(at queue.Key) {
 	if k, was := s.there.remove(at); was && k.origin.Synchronize {

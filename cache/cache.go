@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"math"
 	"time"
@@ -28,20 +29,22 @@ type Options[K comparable, V any] struct {
 // Cache is a bounded cache with a separate lifetime for each entry. It is safe for concurrent
 // use. Make one with New.
 type Cache[K comparable, V any] struct {
-	entries entries[K]
+	entries entries
+	seed    maphash.Seed
 	cost    func(K, V) int // nil: 1
 	maxTTL  time.Duration
 	now     func() time.Time
 }
 
-// entries is a cache of otter, as an interface and without the type of the values: else each package that
-// imports a Cache, also indirectly, would compile some two hundred functions of otter for each pair of
-// key and value.
-type entries[K comparable] interface {
-	GetIfPresent(key K) (entry, bool)
-	Set(key K, value entry) (entry, bool)
-	All() iter.Seq2[K, entry]
-	Invalidate(key K) (entry, bool)
+// entries is a cache of otter, as an interface and without the types of keys and values: each further type
+// of key would add some 550 kB to the program, and two hundred functions to compile in each package that
+// imports a Cache, also indirectly. The keys are 64-bit hashes with a random seed. An entry has its own key
+// with it: a Get of another key with the same hash finds nothing, and of the two only the later is kept.
+type entries interface {
+	GetIfPresent(hash uint64) (entry, bool)
+	Set(hash uint64, value entry) (entry, bool)
+	All() iter.Seq2[uint64, entry]
+	Invalidate(hash uint64) (entry, bool)
 	InvalidateAll()
 	EstimatedSize() int
 	WeightedSize() uint64
@@ -49,11 +52,17 @@ type entries[K comparable] interface {
 	StopAllGoroutines() bool
 }
 
+// pair is what an entry holds, behind a pointer.
+type pair[K comparable, V any] struct {
+	key   K
+	value V
+}
+
 // entry has its own end, in addition to otter's. otter uses monotonic time, which stops while a
 // machine sleeps, but the inputs of an entry (a certificate, a revocation response) expire by
 // wall-clock time. An entry expires at the earlier of the two.
 type entry struct {
-	value    any
+	pair     any // *pair[K, V]
 	ttl      time.Duration
 	deadline int64 // nanoseconds since the Unix epoch
 	cost     uint32
@@ -70,33 +79,38 @@ func New[K comparable, V any](o Options[K, V]) (*Cache[K, V], error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	held, err := open[K](o.MaxCost)
+	held, err := open(o.MaxCost)
 	if err != nil {
 		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	return &Cache[K, V]{entries: held, cost: o.Cost, maxTTL: o.MaxTTL, now: o.Now}, nil
+	return &Cache[K, V]{entries: held, seed: maphash.MakeSeed(), cost: o.Cost, maxTTL: o.MaxTTL, now: o.Now}, nil
 }
 
 // open makes a cache of otter.
-func open[K comparable](maxCost uint64) (entries[K], error) {
-	return otter.New(&otter.Options[K, entry]{
+func open(maxCost uint64) (entries, error) {
+	return otter.New(&otter.Options[uint64, entry]{
 		MaximumWeight:    maxCost,
-		Weigher:          func(_ K, e entry) uint32 { return e.cost },
-		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[K, entry]) time.Duration { return e.Value.ttl }),
+		Weigher:          func(_ uint64, e entry) uint32 { return e.cost },
+		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[uint64, entry]) time.Duration { return e.Value.ttl }),
 	})
 }
 
 // Get returns the value under key, unless it has expired or was evicted. Reading never extends
 // its lifetime.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
-	e, ok := c.entries.GetIfPresent(key)
+	var none V
+	e, ok := c.entries.GetIfPresent(c.hash(key))
 	if !ok || c.now().UnixNano() >= e.deadline {
-		var none V
 		return none, false
 	}
-	value, _ := e.value.(V) // a nil interface has no type
-	return value, true
+	held, _ := e.pair.(*pair[K, V])
+	if held.key != key {
+		return none, false
+	}
+	return held.value, true
 }
+
+func (c *Cache[K, V]) hash(key K) uint64 { return maphash.Comparable(c.seed, key) }
 
 // Put stores value under key for ttl, or for the cache's MaxTTL if that is less, and replaces the
 // previous value. With a ttl of 0 or less, it deletes key.
@@ -110,7 +124,8 @@ func (c *Cache[K, V]) Put(key K, value V, ttl time.Duration) {
 	if c.cost != nil { // otter never evicts entries of weight 0
 		cost = uint32(min(max(int64(c.cost(key, value)), 1), math.MaxUint32))
 	}
-	c.entries.Set(key, entry{value: value, ttl: ttl, deadline: c.now().Add(ttl).UnixNano(), cost: cost})
+	held := &pair[K, V]{key: key, value: value}
+	c.entries.Set(c.hash(key), entry{pair: held, ttl: ttl, deadline: c.now().Add(ttl).UnixNano(), cost: cost})
 }
 
 // All yields the current entries that have not expired, in no order. Concurrent changes may be
@@ -118,9 +133,9 @@ func (c *Cache[K, V]) Put(key K, value V, ttl time.Duration) {
 func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		now := c.now().UnixNano()
-		for key, e := range c.entries.All() {
-			value, _ := e.value.(V)
-			if now < e.deadline && !yield(key, value) {
+		for _, e := range c.entries.All() {
+			held, _ := e.pair.(*pair[K, V])
+			if now < e.deadline && !yield(held.key, held.value) {
 				return
 			}
 		}
@@ -128,7 +143,7 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 }
 
 // Delete removes key.
-func (c *Cache[K, V]) Delete(key K) { c.entries.Invalidate(key) }
+func (c *Cache[K, V]) Delete(key K) { c.entries.Invalidate(c.hash(key)) }
 
 // Clear removes all entries.
 func (c *Cache[K, V]) Clear() { c.entries.InvalidateAll() }

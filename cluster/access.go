@@ -13,10 +13,10 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/cluster/typed"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -32,7 +32,7 @@ const (
 type AccessOptions struct {
 	// Client is required. Its user must be allowed to create
 	// subjectaccessreviews.authorization.k8s.io.
-	Client kubernetes.Interface
+	Client typed.Interface
 	// Path is the path that users must be allowed to get: a non-resource path, as in
 	// nonResourceURLs of ClusterRoles; required.
 	Path string
@@ -45,7 +45,7 @@ type AccessOptions struct {
 // Access authorizes reads of a path by SubjectAccessReviews (authorization.k8s.io/v1). It is safe
 // for concurrent use. Create one with NewAccess.
 type Access struct {
-	client kubernetes.Interface
+	client typed.Interface
 	path   string
 	ttl    time.Duration
 	memory *cache.Cache[tokenKey, bool]

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
+	"github.com/quaymaster/quaymaster/cluster/typed"
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
@@ -60,13 +60,13 @@ type ClientOptions struct {
 // except for Credentials and Leases.
 type Client struct {
 	// Typed uses protobuf.
-	Typed kubernetes.Interface
+	Typed typed.Interface
 	// Dynamic uses JSON, for custom resources.
 	Dynamic dynamic.Interface
 	// Metadata reads only the metadata of objects.
 	Metadata metadata.Interface
 	// Credentials is Typed with a rate limit of its own, CredentialQPS.
-	Credentials kubernetes.Interface
+	Credentials typed.Interface
 	// Leases has a rate limit of its own.
 	Leases coordination.LeasesGetter
 	// Mapper maps kinds to resources. It performs discovery on first use and caches the result;
@@ -120,13 +120,13 @@ func (c *Client) connect(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	c.Typed, err = kubernetes.NewForConfigAndClient(config, h)
+	c.Typed, err = typed.New(config, h)
 	if err != nil {
 		return err
 	}
 	named := rest.CopyConfig(config)
 	named.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(CredentialQPS, CredentialBurst)
-	c.Credentials, err = kubernetes.NewForConfigAndClient(named, h)
+	c.Credentials, err = typed.New(named, h)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+
+	"github.com/quaymaster/quaymaster/cluster/typed"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 // Kyverno detects whether Kyverno is installed: it has a webhook configuration or a Deployment.
 // It is safe for concurrent use.
 type Kyverno struct {
-	client kubernetes.Interface
+	client typed.Interface
 	now    func() time.Time
 
 	mu        sync.Mutex
@@ -36,7 +37,7 @@ type Kyverno struct {
 }
 
 // NewKyverno creates a Kyverno. It sends no request.
-func NewKyverno(client kubernetes.Interface, now func() time.Time) *Kyverno {
+func NewKyverno(client typed.Interface, now func() time.Time) *Kyverno {
 	return &Kyverno{client: client, now: now}
 }
 

@@ -10,8 +10,8 @@ import (
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/quaymaster/quaymaster/cluster/typed"
 	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
@@ -30,11 +30,11 @@ const (
 // LookupOptions are the dependencies of Lookups.
 type LookupOptions struct {
 	// Client is required.
-	Client kubernetes.Interface
+	Client typed.Interface
 	// Credentials is the client for Held, with at most CredentialQPS requests a second for
 	// objects that workloads name, so that Client's limit remains for trust material; nil means
 	// Client.
-	Credentials kubernetes.Interface
+	Credentials typed.Interface
 	// TTL and ConfigMapTTL are cache lifetimes; 0 means the defaults, and negative values are an
 	// error.
 	TTL, ConfigMapTTL time.Duration
@@ -170,7 +170,7 @@ func (p PullSecrets) Has(ctx context.Context, namespace, name string) (bool, err
 }
 
 // reader sends the requests to the API server.
-type reader struct{ client kubernetes.Interface }
+type reader struct{ client typed.Interface }
 
 func (r reader) secret(ctx context.Context, namespace, name string) (*core.Secret, int, error) {
 	s, err := r.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})

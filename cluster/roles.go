@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/quaymaster/quaymaster/cluster/internal/mirror"
+	"github.com/quaymaster/quaymaster/cluster/typed"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -25,7 +25,7 @@ const rolesTimeout = 5 * time.Second
 // RoleOptions are the dependencies of Roles.
 type RoleOptions struct {
 	// Client is required.
-	Client kubernetes.Interface
+	Client typed.Interface
 	// Failed is called when a watch failed; it is retried. May be nil.
 	Failed func(error)
 }
@@ -33,7 +33,7 @@ type RoleOptions struct {
 // Roles looks up the roles that are bound to a user, by mirrors of the bindings that start on
 // first use. It is safe for concurrent use. Create one with NewRoles.
 type Roles struct {
-	client  kubernetes.Interface
+	client  typed.Interface
 	mirrors [2]*mirror.Mirror[binding] // of RoleBindings and of ClusterRoleBindings
 	needed  chan struct{}
 	once    sync.Once

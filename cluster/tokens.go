@@ -12,10 +12,10 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/cluster/typed"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -43,7 +43,7 @@ const (
 type TokenOptions struct {
 	// Client is required. Its user must be allowed to create
 	// tokenreviews.authentication.k8s.io.
-	Client kubernetes.Interface
+	Client typed.Interface
 	// Audiences are the accepted audiences of a token; none means the API server's own. With a
 	// separate audience, a client does not reveal a token that the API server would accept.
 	Audiences []string
@@ -57,7 +57,7 @@ type TokenOptions struct {
 // Tokens authenticates tokens by TokenReviews (authentication.k8s.io/v1). It stores hashes of
 // tokens, never tokens. It is safe for concurrent use. Create one with NewTokens.
 type Tokens struct {
-	client    kubernetes.Interface
+	client    typed.Interface
 	audiences []string
 	ttl       time.Duration
 	memory    *cache.Cache[tokenKey, policy.User]

@@ -17,8 +17,10 @@ func TestColumns(t *testing.T) {
 		switch d.Spec.Names.Kind {
 		case "PolicyException", "GlobalContextEntry":
 			continue
-		case "MutatingPolicy", "NamespacedMutatingPolicy", "TrustRoot":
+		case "MutatingPolicy", "NamespacedMutatingPolicy", "GeneratingPolicy", "NamespacedGeneratingPolicy", "TrustRoot":
 			want = []string{"Ready", "Age", "Message"}
+		case "CleanupPolicy", "ClusterCleanupPolicy", "DeletingPolicy", "NamespacedDeletingPolicy":
+			want = []string{"Ready", "Schedule", "Age", "Message"}
 		}
 		policies++
 		for _, version := range d.Spec.Versions {
@@ -34,7 +36,7 @@ func TestColumns(t *testing.T) {
 			}
 		}
 	}
-	if policies != 10 {
+	if policies != 16 {
 		t.Errorf("%d kinds of policies", policies)
 	}
 }

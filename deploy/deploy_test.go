@@ -122,7 +122,7 @@ func read(t *testing.T) []any {
 		t.Fatal(err)
 	}
 	definitions, err := filepath.Glob("crds/*.yaml")
-	if err != nil || len(definitions) != 15 {
+	if err != nil || len(definitions) != 21 {
 		t.Fatalf("definitions: %v, %v", definitions, err)
 	}
 	var objects []any
@@ -222,6 +222,12 @@ func TestDefinitionsAreLikeThoseOfOthers(t *testing.T) {
 		"NamespacedValidatingPolicy":          "Namespaced namespacedvalidatingpolicies.policies.kyverno.io v1beta1 v1",
 		"MutatingPolicy":                      "Cluster mutatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
 		"NamespacedMutatingPolicy":            "Namespaced namespacedmutatingpolicies.policies.kyverno.io v1beta1 v1",
+		"CleanupPolicy":                       "Namespaced cleanuppolicies.kyverno.io v2 v2beta1",
+		"ClusterCleanupPolicy":                "Cluster clustercleanuppolicies.kyverno.io v2 v2beta1",
+		"DeletingPolicy":                      "Cluster deletingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"NamespacedDeletingPolicy":            "Namespaced namespaceddeletingpolicies.policies.kyverno.io v1beta1 v1",
+		"GeneratingPolicy":                    "Cluster generatingpolicies.policies.kyverno.io v1beta1 v1 v1alpha1",
+		"NamespacedGeneratingPolicy":          "Namespaced namespacedgeneratingpolicies.policies.kyverno.io v1beta1 v1",
 		"GlobalContextEntry":                  "Cluster globalcontextentries.kyverno.io v2beta1 v2 v2alpha1",
 		"ClusterImagePolicy":                  "Cluster clusterimagepolicies.policy.sigstore.dev v1alpha1 v1beta1",
 		"TrustRoot":                           "Cluster trustroots.policy.sigstore.dev v1alpha1",

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -145,6 +146,12 @@ func fragments() map[string]string {
 		"certificates.certManager.renewBefore":     span,
 		"resources":                                free,
 		"controller.resources":                     free,
+		"cleanup.resources":                        free,
+		"cleanup.replicas":                         `{"type": "integer", "minimum": 1}`,
+		"native.policies":                          `{"type": ["string", "boolean"], "enum": ["", "off", false, "requested", "auto"]}`,
+		"native.resources":                         free,
+		"native.replicas":                          `{"type": "integer", "minimum": 1}`,
+		"ownNamespace.suffix":                      `{"type": "string", "enum": ["", ".static.k8s.io"]}`,
 		"controller.replicas":                      `{"type": "integer", "minimum": 1}`,
 		"spread.nodes":                             spread,
 		"spread.zones":                             spread,
@@ -183,7 +190,7 @@ func ofTheChart() []string {
 		"apiVersion", "kind", "namespace", "standalone", "mode", "roles", "kubernetes.kubeconfig", "kubernetes.context", "listen.address", "listen.plain",
 		"webhooks.service", "webhooks.port", "webhooks.url", "webhooks.owner", "webhooks.excludedNamespaces", "webhooks.failurePolicy", "webhooks.breakGlass", "webhooks.disabled",
 		"certificate.secret", "certificate.folder", "certificate.certificateFile", "certificate.keyFile", "certificate.caFile",
-		"policies.selector", "policies.writeStatus", "exceptions", "trust.cacheFolder", "scan.disabled",
+		"policies.selector", "policies.writeStatus", "policies.nativePolicies", "exceptions", "trust.cacheFolder", "scan.disabled", "cleanup.ttl",
 		"dashboard",
 	}
 }
@@ -217,6 +224,8 @@ func (s settings) plain(of reflect.Type, path string) map[string]any {
 	switch {
 	case of == reflect.TypeFor[config.Duration]():
 		return map[string]any{"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$"}
+	case of == reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
 	case of.Kind() == reflect.Pointer:
 		return s.plain(of.Elem(), path)
 	case of.Kind() == reflect.Slice:

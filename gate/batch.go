@@ -47,7 +47,7 @@ type accessKey struct {
 // evaluationOf returns the image evaluation of a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
 func (b *batch) evaluationOf(ctx context.Context, check *policy.Check, plan *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
-	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, mirrorPlan: plan.key()}
+	key := accessKey{ref: asWritten(check.Image).Ref, credentials: check.Credentials.Key(), identity: identityKey, mirrorPlan: plan.key()}
 	evaluation, ok := b.checks[key]
 	if !ok {
 		evaluation.image, evaluation.err = b.open(ctx, key, plan, Access{Credentials: check.Credentials, Workload: identity})
@@ -98,13 +98,6 @@ func (b *batch) opener(evaluation *imageEvaluation, access Access) func(context.
 		}
 		return session, err
 	}
-}
-
-func credentialsKey(c policy.Credentials) string {
-	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%t %q %q", c.AllowInsecure, c.Providers, c.Secrets)
 }
 
 func identityKey(i workload.Identity) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -114,6 +115,13 @@ func TestFailOpenIsNotForced(t *testing.T) {
 		{"the tag is pushed later", missing, nil, gate.Error, policy.ImageNotFound},
 		{"the digest is pushed later", gone, nil, gate.Error, policy.ImageNotFound},
 		{"the digest is there", app.ByDigest(), nil, gate.Deny, policy.Unsigned},
+		{"an unspecified address, which is this machine", "0.0.0.0:" + h.Registry.Port() + "/app:v1", nil, gate.Error, policy.AccessRefused},
+		{"a metadata service", "169.254.169.254/app:v1", nil, gate.Error, policy.AccessRefused},
+		{"a link-local address", "[fe80::1]/app:v1", nil, gate.Error, policy.AccessRefused},
+		{"a redirect to a metadata service", app.Name, []registrytest.Fault{{Do: registrytest.RedirectTo("http://169.254.169.254/x")}}, gate.Error, policy.AccessRefused},
+		{"a token service at a link-local address", app.Name, []registrytest.Fault{{
+			Do: registrytest.Status(401, "WWW-Authenticate", `Bearer realm="http://169.254.1.1/token",service="x"`),
+		}}, gate.Error, policy.AccessRefused},
 		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Error, policy.AccessRefused},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -128,12 +136,14 @@ func TestFailOpenIsNotForced(t *testing.T) {
 	}
 	h.Registry.SetFaults()
 	silent := &image.Error{Kind: image.Unavailable, Op: "read", On: "ConfigMap keys"}
+	byHost := &image.Error{Kind: image.Unavailable, Op: "read", On: "0.0.0.0/app", Err: &image.HostError{Err: errors.New("unspecified")}}
 	for _, c := range []struct {
 		reason string
 		err    error
 		want   gate.Result
 	}{
 		{"the API server does not answer a look-up", silent, gate.Allow},
+		{"the object names an image at an address that is never connected to", byHost, gate.Error},
 		{"the object lacks a label that the rule reads", errors.New("no label team"), gate.Error},
 	} {
 		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{silentRule{c.err}}})
@@ -393,6 +403,21 @@ func TestStatementsOfAPlatform(t *testing.T) {
 		if t.Failed() {
 			t.Fatal(c.reason)
 		}
+	}
+}
+
+// TestTooManyImages: more images than are evaluated exceed a bound, and no failure setting admits them; none of the
+// references is malformed.
+func TestTooManyImages(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	signed := h.Build("app", "v1", "signed")
+	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
+	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}})
+	expect(t, g.Decide(t.Context(), pod(t, slices.Repeat([]string{signed.Name}, 500)...)), gate.Allow, policy.Verified)
+	outcome := g.Decide(t.Context(), pod(t, slices.Repeat([]string{signed.Name}, 501)...))
+	expect(t, outcome, gate.Error, policy.TooMuch)
+	if len(outcome.Reasons) == 0 || outcome.Reasons[0].Hint != hint.SmallerObject {
+		t.Errorf("the next step: %+v", outcome.Reasons)
 	}
 }
 

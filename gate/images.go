@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
@@ -101,7 +102,9 @@ func (f *images) malformed(pointer string, err error) {
 		return
 	}
 	text, advice := image.SplitAdvice(err)
-	f.reasons = append(f.reasons, policy.Reason{
-		Code: policy.Malformed, Path: pointer, Message: text, Hint: cmp.Or(advice, hint.Of(policy.Malformed)),
-	})
+	code := policy.Malformed
+	if errors.Is(err, extract.ErrTooMany) {
+		code, advice = policy.TooMuch, hint.SmallerObject
+	}
+	f.reasons = append(f.reasons, policy.Reason{Code: code, Path: pointer, Message: text, Hint: cmp.Or(advice, hint.Of(code))})
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // conclude returns the verdict on the image at a position, the same each time.
@@ -52,6 +54,7 @@ func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 		}
 	}
 	policy.Require(v.Decisions)
+	decide.Ages(v.Decisions, func(i int) *verify.Fact { return evaluations[i].image.result.Evidence().First(v.Decisions[i]) })
 	for i := range v.Decisions {
 		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], evaluations[i])
 	}

@@ -25,7 +25,7 @@ func TestOverridesOfMirroredImages(t *testing.T) {
 apiVersion: quaymaster.dev/v1alpha1
 kind: RegistryMirror
 metadata: {name: hub}
-spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
+spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}, {sources: [quay.example], targets: [{location: gcr.io/p/hub}]}]}
 `, source, target), "test"))(t)))(t)
 	redirected := target + "/hub/app:v1@" + app.Manifest.Digest
 	for _, c := range []struct {
@@ -46,6 +46,8 @@ spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
 		{"the digest is denied, and a copy named", an("a", "Deny", digests(app)), gate.PinDone, copied.Name, gate.Deny, policy.OverrideDenied, ""},
 		{"a source is allowed, and stays there, since only verified images are redirected", an("a", "Allow", repositories(source+"/bad")), gate.PinHere, bad.Name, gate.Allow, policy.OverrideAllowed, source + "/bad:v1@" + bad.Manifest.Digest},
 		{"a source is allowed, and a copy named", an("a", "Allow", repositories(source+"/bad")), gate.PinDone, wrong.ByDigest(), gate.Allow, policy.OverrideAllowed, ""},
+		{"the source is denied, and a copy named by another name of its registry", an("a", "Deny", repositories("quay.example/app")), gate.PinDone, "us-docker.pkg.dev/p/gcr.io/hub/app@" + app.Manifest.Digest, gate.Deny, policy.OverrideDenied, ""},
+		{"a source is allowed, and a copy named by another name of its registry", an("a", "Allow", repositories("quay.example/app")), gate.PinDone, "us-docker.pkg.dev/p/gcr.io/hub/app@" + app.Manifest.Digest, gate.Allow, policy.OverrideAllowed, ""},
 		{"a copy of another source", an("a", "Allow", repositories(source+"/app")), gate.PinDone, wrong.ByDigest(), gate.Deny, policy.Unsigned, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

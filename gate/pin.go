@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/internal/fixedfield"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/hint"
@@ -17,7 +18,12 @@ type pins struct {
 	own  Pinning // of the request
 	bare bool    // there is no object
 	uses []workload.Use
+	// subject is the object, for the fields that its update may not change.
+	subject *policy.Subject
 }
+
+// isFixed reports whether the API server refuses a change of the image's field in this update.
+func (p pins) isFixed(found policy.Image) bool { return fixedfield.Is(p.subject, found.Pointer) }
 
 // pinningOf returns how the image of a check is pinned. In a template, only images of
 // rules that name the template's kind itself are pinned.
@@ -75,6 +81,9 @@ func (p pins) lacksDigest(check *policy.Check, evaluation checkEvaluation) (poli
 	case check.Image.Ambiguous:
 		reason.Message += ": which place of the object holds the image is not known"
 		reason.Hint = hint.NameDigest
+	case p.isFixed(check.Image):
+		reason.Message += ": the policy pins images, and an update cannot change this field"
+		reason.Hint = hint.CreateWithDigest
 	case p.isTransformed(asWritten(check.Image)):
 		reason.Message += ": the policy makes the reference from another text, which cannot be replaced"
 		reason.Hint = hint.NoVerifyDigest
@@ -101,7 +110,7 @@ func (e checkEvaluation) isResolved() bool {
 // canPin reports whether the tag is replaced by the known digest.
 func (p pins) canPin(v *Verdict) bool {
 	here := p.pinning() == PinHere || p.own == PinNamed && v.wantsNamed()
-	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
+	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image) && !p.isFixed(v.Image)
 }
 
 // isTransformed reports whether the image's reference was made from another text.
@@ -127,7 +136,7 @@ func (p pins) pin(out *Outcome) {
 	for i := range out.Verdicts {
 		v := &out.Verdicts[i]
 		text := v.text(p.own == PinHere)
-		if text == "" || !p.pinsHere(v) {
+		if text == "" || !p.pinsHere(v) || p.isFixed(v.Image) {
 			continue
 		}
 		use, ok := p.useOf(v.Image)
@@ -210,7 +219,7 @@ func (v *Verdict) disagree(check *policy.Check) {
 
 // pins returns the references of the object's images.
 func (p *objectEvaluation) pins() pins {
-	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.images.uses}
+	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.images.uses, subject: p.subject}
 }
 
 // withdrawStale withdraws a pass by a tag's stale digest where the tag is not replaced: the

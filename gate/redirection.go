@@ -136,7 +136,7 @@ func (one *pending) choose(ctx context.Context) {
 }
 
 // seekTarget applies the mirrors to an image as far as this requires no request to a
-// target; it returns what is still to be requested.
+// target; it returns the rest of the requests.
 func (p *objectEvaluation) seekTarget(i int) *pending {
 	v := p.conclude(i)
 	plan := p.mirrors.of(v.Image.Ref)

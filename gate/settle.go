@@ -51,7 +51,7 @@ func settle(v *Verdict) {
 // none in time.
 var closed = []policy.Code{
 	policy.ImageNotFound, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.PolicyError, policy.CannotProve,
-	policy.Internal,
+	policy.NoVerifiedTime, policy.Internal,
 }
 
 // mayFailOpen reports whether a failure setting may admit an image that could not be verified.
@@ -138,7 +138,8 @@ func (o *Outcome) doubtSilence() {
 func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Result) {
 	if rule.Err != nil {
 		reason := deadline.Reason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
-		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || deadline.IsUnresponsive(rule.Err)) {
+		silent := deadline.IsUnresponsive(rule.Err) && admitsSilence([]policy.Reason{reason})
+		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || silent) {
 			o.Warnings = append(o.Warnings, reason)
 			return nil, Allow
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -28,7 +29,7 @@ type Platforms string
 
 // The choices. A child that a verified index lists is always accepted.
 const (
-	PlatformIndex Platforms = ""     // what the reference names; the default
+	PlatformIndex Platforms = ""     // the digest that the reference names; the default
 	PlatformEach  Platforms = "each" // every platform that the index lists
 	PlatformAny   Platforms = "any"  // the index, or at least one platform
 )
@@ -74,6 +75,8 @@ type Check struct {
 	Judge Judge
 	Lookup
 	Pinning
+	// Age bounds the age of the evidence, or of the image as a whole. Set by Set.Plan.
+	Age age.Bounds
 }
 
 // Claims are the claims about an image that a check requires.
@@ -123,6 +126,14 @@ type Credentials struct {
 	Providers []string
 	// Secrets are pull secrets, as namespace/name.
 	Secrets []string
+}
+
+// Key identifies the credentials; empty for none.
+func (c Credentials) Key() string {
+	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%t %q %q", c.AllowInsecure, c.Providers, c.Secrets)
 }
 
 // Requirement is a set of members, at least Threshold of which must have signed.
@@ -246,6 +257,22 @@ func (c *Check) NeedsDigest() bool {
 // NeedsProof reports whether the check requires signatures or attestations.
 func (c *Check) NeedsProof() bool {
 	return c.Skip == "" && len(c.Requirements)+len(c.Attestations)+len(c.Asks) > 0
+}
+
+// Dated returns the answers without the evidence that is older than the check's maximum age.
+func (c *Check) Dated(answers Answers) Answers {
+	if c.Age.Maximum == 0 || c.Age.Whole {
+		return answers
+	}
+	return func(q Question) Answer {
+		answer := answers(q)
+		fresh, old, unknown := c.Age.Fresh(answer.Facts)
+		answer.Facts, answer.Rejections = fresh, slices.Concat(answer.Rejections, old)
+		if unknown != nil {
+			answer.Gaps = append(slices.Clip(answer.Gaps), unknown)
+		}
+		return answer
+	}
 }
 
 // Questions returns the required claim queries, one for each authority and kind of claim.

@@ -1,6 +1,10 @@
 package policy
 
-import "context"
+import (
+	"context"
+
+	"github.com/quaymaster/quaymaster/policy/source"
+)
 
 // Generation is a rule that generates other objects for an object, its trigger. It is immutable
 // and safe for concurrent use.
@@ -24,18 +28,14 @@ type Generation interface {
 // Terms select the triggers of a Generation, and hold the lifetime settings of the objects that
 // it generates.
 type Terms struct {
-	// Existing: triggers that were there before the policy count too.
-	Existing bool
+	Existing bool // triggers that were there before the policy count, too
 	// Synchronize: the objects are kept as the rule defines them. They are restored after a change or a
 	// deletion, and deleted with their trigger and with the rule. Otherwise they are created once.
-	Synchronize bool
-	// Orphan: the objects stay when the rule goes.
-	Orphan bool
-	// SkipGenerated: a trigger that a rule about other objects made is none.
-	SkipGenerated bool
-	Deletions     bool // the deletion of an object is a trigger, too, and leaves earlier objects of the rule
-	// Kinds are those of the objects, each once.
-	Kinds []ObjectKind
+	Synchronize   bool
+	Orphan        bool         // the objects stay when the rule goes
+	SkipGenerated bool         // a trigger that a rule about other objects made is none
+	Deletions     bool         // the deletion of an object is a trigger, too, and leaves earlier objects of the rule
+	Kinds         []ObjectKind // of the objects, each once; those of expressions are not known
 	// Apply: the objects are written by server-side apply, so that other field managers keep the
 	// fields that the rule does not set.
 	Apply bool
@@ -53,7 +53,9 @@ type Generated struct {
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
 	// Objects are those that are to be there, each of them whole.
-	Objects    []Downstream
+	Objects []Downstream
+	// Read are the objects that it was read from. Objects has nothing of those that do not exist.
+	source.Read
 	Properties map[string]string // the author's words for reports
 }
 
@@ -62,8 +64,9 @@ type Downstream struct {
 	// Object has an apiVersion, a kind, a name and, unless its kind has none, a
 	// namespace. It is not to be changed.
 	Object map[string]any
-	// Synchronize is as in Terms.
-	Synchronize bool
+	// Synchronize and Orphan are as in Terms.
+	Synchronize, Orphan bool
+	Source              source.Ref // the object of which it is a copy; zero for none
 }
 
 // Alteration is a rule that changes existing objects after another object, its trigger, was
@@ -79,8 +82,7 @@ type Alteration interface {
 	NeedsRequester() bool
 	// OnPolicyChange: existing triggers count when the policy is added or changes.
 	OnPolicyChange() bool
-	// SkipGenerated is as in Terms.
-	SkipGenerated() bool
+	SkipGenerated() bool // as in Terms
 	// Existing selects the objects that the trigger of a case changes, and returns the change. It
 	// ends with ctx, and so does its result.
 	Existing(ctx context.Context, about Case) Selected
@@ -88,10 +90,8 @@ type Alteration interface {
 
 // Selected is which objects an Alteration changes.
 type Selected struct {
-	// Result is as in Generated.
-	Result Result
-	// Reasons for the result; of a pass there need be none.
-	Reasons []Reason
+	Result  Result   // as in Generated
+	Reasons []Reason // as in Generated
 	// Selections are processed in order.
 	Selections []Selection
 	// Alter returns the changed form of an object that one of the selections found. It is not
@@ -102,20 +102,17 @@ type Selected struct {
 
 // Selection selects existing objects.
 type Selection struct {
-	// APIVersion and Kind are those of the objects.
-	APIVersion, Kind string
+	APIVersion, Kind string // of the objects
 	// Namespace and Name are patterns with * and ?; empty means any.
 	Namespace, Name string
 	// Labels selects by labels, and Namespaces by those of an object's namespace, if it is in one; nil
 	// means any. Query is Labels, or a wider selector, in the form that the API server accepts.
 	Labels, Namespaces LabelSelector
 	Query              string
-	// Position distinguishes the selections of one rule.
-	Position int
+	Position           int // distinguishes the selections of one rule
 }
 
 // LabelSelector selects objects by their labels.
 type LabelSelector interface {
-	// Matches reports whether labels are as they are to be.
-	Matches(labels map[string]string) bool
+	Matches(labels map[string]string) bool // whether they are as they are to be
 }

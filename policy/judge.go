@@ -93,7 +93,7 @@ func Require(decisions []Decision) {
 		if d.Result != Pass || d.Check.Judge == nil || !d.Check.Required {
 			continue
 		}
-		if slices.ContainsFunc(decisions, func(other Decision) bool { return other.proves(d.Check.Policy) }) {
+		if slices.ContainsFunc(decisions, func(other Decision) bool { return other.Proves(d.Check.Policy) }) {
 			continue
 		}
 		d.Result = Fail
@@ -105,7 +105,7 @@ func Require(decisions []Decision) {
 	}
 }
 
-// proves reports whether the decision has verified claims that count for another policy.
-func (d Decision) proves(of *Policy) bool {
+// Proves reports whether the decision has verified claims that count for another policy.
+func (d Decision) Proves(of *Policy) bool {
 	return len(d.Facts) > 0 && (d.Check.Policy.Namespace == "" || d.Check.Policy.Namespace == of.Namespace)
 }

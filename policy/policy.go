@@ -55,28 +55,25 @@ type Settings struct {
 	// FirstRuleOnly: of its mutations, and of its validations, only the first that
 	// applies to an object counts.
 	FirstRuleOnly bool
-	// Unscanned is the reason why scans of existing objects omit the policy; empty if they
-	// include it.
+	// Unscanned is why scans of existing objects omit the policy; empty if they include it.
 	Unscanned string
+	// OfServer: the API server evaluates the policy itself at admission, before it calls webhooks.
+	OfServer bool
 	// OnlyScanned: admission is switched off for the policy, and scans alone evaluate it.
 	OnlyScanned bool
-	// StaleIfError is the maximum age of cached verifications while the registry does not answer;
-	// nil means the gate's default.
+	// StaleIfError is the maximum age of cached verifications while the registry does not answer; nil: the gate's.
 	StaleIfError *time.Duration
-	// Timeout is the author's time limit for a decision; zero means none.
-	Timeout time.Duration
+	Timeout      time.Duration // the author's time limit for a decision; zero means none
 }
 
-// ObjectRules are the rules about objects, in the order of the document.
+// ObjectRules are the rules about objects, in the order of the document. Generations and
+// Alterations are those for objects other than the trigger.
 type ObjectRules struct {
-	// Mutations and Validations are its rules about objects, in the order of the
-	// document.
 	Mutations   []Mutation
 	Validations []Validation
-	// Generations and Alterations are its rules for objects other than the trigger, in the order
-	// of the document.
 	Generations []Generation
 	Alterations []Alteration
+	Deletions   []Deletion // delete objects on a schedule; admission does not evaluate them
 }
 
 // Problems are the errors and warnings of a compiled policy.
@@ -93,7 +90,7 @@ type Problems struct {
 
 // IsEmpty reports whether the policy has no rule of a supported type.
 func (p *Policy) IsEmpty() bool {
-	return len(p.Rules)+len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations) == 0
+	return len(p.Rules)+len(p.Mutations)+len(p.Validations)+len(p.Generations)+len(p.Alterations)+len(p.Deletions) == 0
 }
 
 // Form distinguishes the compiled forms of the same document over time: the broken parts, the
@@ -189,7 +186,7 @@ type Locating interface {
 type Rematching interface {
 	// MayRematch reports whether it reads more of an object than images, kind and namespace.
 	MayRematch() bool
-	// ReadsUpdate reports whether an update changes what it reads to decide about images.
+	// ReadsUpdate reports whether an update changes a value that it reads to decide about images.
 	ReadsUpdate(subject *Subject) bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
@@ -18,11 +19,13 @@ const (
 	Verified        Code = "verified"             // every requirement passed
 	Unsigned        Code = "unsigned"             // no signature of a required kind
 	NoAttestation   Code = "no-attestation"       // no attestation of the type
-	ConditionFailed Code = "condition-failed"     // the statement does not say what it must
+	ConditionFailed Code = "condition-failed"     // the statement does not meet its condition
 	Denied          Code = "denied-by-condition"  // the policy's own deny condition holds
 	MissingDigest   Code = "missing-digest"       // the image is named by tag alone
 	Violated        Code = "violated"             // the object violates a rule
 	Unverified      Code = "unverified"           // the policy requires a verification, and no policy has one
+	TooYoung        Code = "too-young"            // first signed more recently than a requirement's minimum age
+	NoVerifiedTime  Code = "no-verified-time"     // an age is required, and no verified time gives it
 	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than required
 	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone
 	Excepted        Code = "excepted"             // a policy exception leaves it alone
@@ -56,7 +59,7 @@ func (c Code) Gravity() int {
 		return 1
 	case MissingDigest:
 		return 2
-	case ImageNotFound, AccessRefused, Unavailable, TooMuch, Contradiction, PolicyError, CannotProve, TimedOut, Internal:
+	case ImageNotFound, AccessRefused, Unavailable, TooMuch, Contradiction, PolicyError, CannotProve, NoVerifiedTime, TimedOut, Internal:
 		return 3
 	}
 	return 0
@@ -97,6 +100,8 @@ func LookReason(err error, path string) Reason {
 func lookCode(err error) Code {
 	_, fetched := errors.AsType[image.Failure](err)
 	switch kind := image.KindOf(err); {
+	case errors.Is(err, age.ErrUnknown):
+		return NoVerifiedTime
 	case !fetched && errors.Is(err, context.DeadlineExceeded):
 		return TimedOut
 	case !fetched && errors.Is(err, ErrCrowdedOut), fetched && kind == image.Bound:
@@ -105,7 +110,7 @@ func lookCode(err error) Code {
 		return CannotProve
 	case kind == image.NotFound:
 		return ImageNotFound
-	case kind == image.Refused, kind == image.Unavailable && image.ByCredential(err): // see image.Attributed
+	case kind == image.Refused, kind == image.Unavailable && (image.ByCredential(err) || image.IsByHost(err)): // see image.Attributed
 		return AccessRefused
 	case kind == image.Corrupt:
 		return Contradiction

@@ -5,9 +5,12 @@ type RuleKind string
 
 // The kinds of rules.
 const (
-	ImageRule    RuleKind = ""         // asks about images
-	ValidateRule RuleKind = "validate" // a Validation
-	MutateRule   RuleKind = "mutate"   // a Mutation
+	ImageRule    RuleKind = ""               // asks about images
+	ValidateRule RuleKind = "validate"       // a Validation
+	MutateRule   RuleKind = "mutate"         // a Mutation
+	GenerateRule RuleKind = "generate"       // a Generation
+	AlterRule    RuleKind = "mutateExisting" // an Alteration
+	DeleteRule   RuleKind = "delete"         // a Deletion
 )
 
 // RuleResult is the result of a rule as a whole.
@@ -43,9 +46,3 @@ func (r *RuleResult) OfObject() bool { return r.Judge != nil || r.Kind != ImageR
 // Finder returns the images that a rule reads: those in the standard fields, or those at the
 // rule's extractors. The gate supplies it.
 type Finder func(extractors []Extractor) ([]Image, error)
-
-// The kinds of rules for objects other than the trigger.
-const (
-	GenerateRule RuleKind = "generate"       // a Generation
-	AlterRule    RuleKind = "mutateExisting" // an Alteration
-)

@@ -11,7 +11,8 @@ type Target struct {
 	// Group, Version, Kind and Subresource may hold the wildcards * and ?; Kind is never empty. An
 	// empty Group is the core group, an empty Subresource the object itself.
 	Group, Version, Kind, Subresource string
-	// Resource is that of a broken policy with an unknown kind (Kind *); Means does not read it.
+	// Resource is one that the policy names, of which no kind is known (Kind *), or one of several;
+	// empty for every kind. Means does not read it.
 	Resource string
 	// Operations are CREATE, UPDATE, DELETE and CONNECT; none means CREATE and UPDATE.
 	Operations []string

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
@@ -62,33 +63,6 @@ func (s *Subject) mayBeServed(version string) bool {
 			return served
 		}
 	}
-	versions, builtin := versionsOf(s.Group, s.Kind)
-	return !builtin || slices.ContainsFunc(versions, func(v string) bool { return wildcard.Match(version, v) })
-}
-
-// versionsOf returns the versions in which Kubernetes 1.30 to 1.37 serves a built-in kind; for an
-// unlisted kind, those of its group. False means that the group is not Kubernetes' own.
-func versionsOf(group, kind string) (versions []string, builtin bool) {
-	switch kind {
-	case "Ingress", "NetworkPolicy", "Lease", "CertificateSigningRequest", "StorageClass", "VolumeAttachment", "CSIDriver", "CSINode",
-		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "TokenReview", "TokenRequest", "PriorityClass":
-		_, builtin = versionsOf(group, "")
-		return []string{"v1"}, builtin
-	}
-	switch group {
-	case "", "apps", "batch", "policy", "rbac.authorization.k8s.io", "node.k8s.io", "discovery.k8s.io", "events.k8s.io",
-		"apiextensions.k8s.io", "apiregistration.k8s.io", "authorization.k8s.io":
-		return []string{"v1"}, true
-	case "autoscaling":
-		return []string{"v1", "v2"}, true
-	case "extensions":
-		return nil, true
-	case "flowcontrol.apiserver.k8s.io":
-		return []string{"v1", "v1beta3"}, true
-	case "scheduling.k8s.io":
-		return []string{"v1", "v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"}, true
-	case "networking.k8s.io":
-		return []string{"v1", "v1beta1"}, true
-	}
-	return nil, false
+	versions, known := builtin.VersionsOf(s.Group, s.Kind)
+	return !known || slices.ContainsFunc(versions, func(v string) bool { return wildcard.Match(version, v) })
 }

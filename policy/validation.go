@@ -1,6 +1,10 @@
 package policy
 
-import "context"
+import (
+	"context"
+
+	"github.com/quaymaster/quaymaster/policy/source"
+)
 
 // Validation is a rule that accepts or denies an object as a whole. It is immutable and safe for
 // concurrent use.
@@ -33,7 +37,8 @@ type Case struct {
 	Find Finder
 	// Exempt are the Pod Security controls that exceptions exclude, or the values that they allow
 	// in expressions; no other rule reads it.
-	Exempt []PodSecurityExemption
+	Exempt  []PodSecurityExemption
+	Sources source.Objects // for a Generation; nil: none can be read
 }
 
 // PodSecurityExemption leaves a control of the Pod Security Standards out: for the

@@ -133,7 +133,7 @@ func (g grower) fact(b *branch, f verify.Fact) {
 		child.add("log", logEntry(entry.LogID, entry.Index, entry.Time))
 	}
 	if !p.SignedAt.IsZero() {
-		child.add("signed", p.SignedAt.Format(time.RFC3339))
+		child.add("signed", p.signed())
 	}
 	if !p.ExpiresAt.IsZero() {
 		child.add("until", p.ExpiresAt.Format(time.RFC3339))

@@ -30,6 +30,8 @@ func fixes() map[policy.Code][]string {
 		"not-pinned":           {"mutateDigest"},
 		"unverified":           {"verifyImageSignatures", "validationConfigurations.required: false"},
 		"too-few-signers":      {"cosign sign IMAGE@DIGEST"},
+		"too-young":            {"wait until", "ImageOverride"},
+		"no-verified-time":     {"sign with a transparency log or a timestamp authority", "let a policy verify the image"},
 		"image-not-found":      {"docker login", "imagePullSecrets"},
 		"access-refused":       {"docker login", "imagePullSecrets"},
 		"registry-unavailable": {"retry"}, // TestFixOfCause of cmd/quaymaster: the host and the step
@@ -66,6 +68,7 @@ func fixes() map[policy.Code][]string {
 		"bad-timestamp":       {"ctlog.tsaCertChain"},
 		"outside-validity":    {"trust.retiredKeys", "--retired-key", "--signed-not-after"},
 		"expired":             {"sign the image again"},
+		"too-old":             {"sign, scan or attest again"},
 		"revoked":             {"sign again"},
 	}
 }

@@ -176,7 +176,7 @@ func (script) Verify(_ context.Context, subject image.Pinned, e attest.Evidence,
 		"sourceRepositoryURI": "https://github.com/acme/web", "buildTrigger": "push",
 	}}
 	fact.Entries = []verify.LogEntry{{LogID: logID, Index: 271828182, Time: signedAt}}
-	fact.SignedAt = signedAt
+	fact.SignedAt, fact.TimeSource = signedAt, verify.LogTime
 	return fact, nil
 }
 

@@ -273,10 +273,11 @@ type Proof struct {
 	Annotations   map[string]string `json:"annotations,omitempty"`
 	// LogEntries are the verified transparency log entries.
 	LogEntries []verify.LogEntry `json:"logEntries,omitempty"`
-	// SignedAt is the earliest trusted time of signing, and ExpiresAt the end of the proof's
-	// validity.
-	SignedAt  time.Time `json:"signedAt,omitzero"`
-	ExpiresAt time.Time `json:"expiresAt,omitzero"`
+	// SignedAt is the earliest trusted time of signing, by TimeSource: log, timestamp or signer.
+	// ExpiresAt is the end of the proof's validity.
+	SignedAt   time.Time         `json:"signedAt,omitzero"`
+	TimeSource verify.TimeSource `json:"timeSource,omitempty"`
+	ExpiresAt  time.Time         `json:"expiresAt,omitzero"`
 	// Notes are failed checks that only require a note.
 	Notes []string `json:"notes,omitempty"`
 	Found Found    `json:"found"`

@@ -160,7 +160,8 @@ func newPolicy(p *policy.Policy) Policy {
 func newProof(f verify.Fact) Proof {
 	proof := Proof{
 		Role: string(f.Role), Format: string(f.Format), Digest: f.Subject, Signer: f.Signer,
-		Annotations: f.Annotations, SignedAt: utc(f.SignedAt), ExpiresAt: utc(f.Expires), Notes: f.Notes,
+		Annotations: f.Annotations, SignedAt: utc(f.SignedAt), TimeSource: f.TimeSource,
+		ExpiresAt: utc(f.Expires), Notes: f.Notes,
 		Found: newFound(f.Origin),
 	}
 	if f.Statement != nil {

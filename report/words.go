@@ -60,12 +60,21 @@ func (p Proof) String() string {
 		parts = append(parts, "log "+logEntry(entry.LogID, entry.Index, entry.Time))
 	}
 	if !p.SignedAt.IsZero() {
-		parts = append(parts, "signed "+p.SignedAt.Format(time.RFC3339))
+		parts = append(parts, "signed "+p.signed())
 	}
 	for _, note := range p.Notes {
 		parts = append(parts, "noted: "+clean(note))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// signed is the time of signing and its source.
+func (p Proof) signed() string {
+	text := p.SignedAt.Format(time.RFC3339)
+	if p.TimeSource != "" {
+		text += " (by " + p.TimeSource.String() + ")"
+	}
+	return text
 }
 
 func logEntry(id string, index int64, at time.Time) string {

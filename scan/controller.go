@@ -189,7 +189,7 @@ func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gat
 	for _, p := range differ {
 		targets = append(targets, targetsOf(p, c.scanner.options.Mutations)...)
 	}
-	if kinds := kindsMeant(targets, served); len(kinds) > 0 {
+	if kinds := KindsOf(targets, served); len(kinds) > 0 {
 		return kinds
 	}
 	return []Kind{{}} // no existing kind, as opposed to all

@@ -54,12 +54,15 @@ func kindsOf(set *set.Set, served []Kind, mutations bool) []Kind {
 	if len(set.Overrides()) > 0 {
 		targets = append(targets, pods())
 	}
-	return kindsMeant(targets, served)
+	return KindsOf(targets, served)
 }
 
+// KindsOf returns the kinds that targets match, of those that are served, in a fixed order: the same objects never in
+// two versions unless targets name both.
+//
 // A version that a policy names is listed first: rules that name it cannot be evaluated in
 // another, and rules that name none can in any.
-func kindsMeant(targets []policy.Target, served []Kind) []Kind {
+func KindsOf(targets []policy.Target, served []Kind) []Kind {
 	var found []Kind
 	byVersion := slices.SortedStableFunc(slices.Values(targets), func(a, b policy.Target) int { return cmp.Compare(patterned(a), patterned(b)) })
 	for _, t := range byVersion {

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,10 @@ const (
 )
 
 // Warning returns the text by which the endpoint reports that it was called for a mark.
-func Warning(mark string) string { return Label + " " + mark }
+func Warning(mark string) string { return WarningOf(Label, mark) }
+
+// WarningOf is the end of the warning for a mark, for ConfigMaps with another label.
+func WarningOf(label, mark string) string { return label + " " + mark }
 
 // ForbiddenError means that the creates are not permitted.
 type ForbiddenError struct{ Err error }
@@ -62,13 +66,15 @@ func (e *ForbiddenError) Error() string { return e.Err.Error() }
 // Unwrap returns the response of the API server.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// Options are the dependencies of a Prober; all are required but Requested.
+// Options are the dependencies of a Prober; all are required but Label and Requested.
 type Options struct {
 	// Config reaches the API server; Slices reads the addresses of all of them.
 	Config *rest.Config
 	Slices discovery.EndpointSlicesGetter
 	// Namespace is the gateway's own.
 	Namespace string
+	// Label is on the ConfigMaps; empty means Label.
+	Label string
 	// Requested is called for each create that is sent. May be nil.
 	Requested func()
 }
@@ -86,6 +92,7 @@ func New(o Options) (*Prober, error) {
 	if o.Config == nil || o.Slices == nil || o.Namespace == "" {
 		return nil, errors.New("probe of webhook configurations: Config, Slices and Namespace are required")
 	}
+	o.Label = cmp.Or(o.Label, Label)
 	if o.Requested == nil {
 		o.Requested = func() {}
 	}
@@ -135,6 +142,9 @@ func (p *Prober) Probe(ctx context.Context, marks ...string) error {
 	}
 	return p.throughService(ctx)
 }
+
+// Forget has the next Probe probe all API servers, also for the same marks.
+func (p *Prober) Forget() { p.seen = map[string]bool{} }
 
 // throughService sends several creates to the address of the client configuration.
 func (p *Prober) throughService(ctx context.Context) error {
@@ -200,11 +210,11 @@ func (p *Prober) ask(ctx context.Context, host string) error {
 	p.options.Requested()
 	result := client.Post().Namespace(p.options.Namespace).Resource("configmaps").MaxRetries(0).
 		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).
-		Body(&core.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "quaymaster-probe-", Labels: map[string]string{Label: ""}}}).Do(traced)
+		Body(&core.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "quaymaster-probe-", Labels: map[string]string{p.options.Label: ""}}}).Do(traced)
 	err = result.Error()
 	var missing []string
 	for _, mark := range p.marks {
-		if !slices.ContainsFunc(result.Warnings(), func(w utilnet.WarningHeader) bool { return w.Text == Warning(mark) }) {
+		if !slices.ContainsFunc(result.Warnings(), func(w utilnet.WarningHeader) bool { return strings.HasSuffix(w.Text, WarningOf(p.options.Label, mark)) }) {
 			missing = append(missing, mark)
 		}
 	}

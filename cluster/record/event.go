@@ -16,9 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"golang.org/x/time/rate"
+
+	"github.com/quaymaster/quaymaster/cluster/typed"
 )
 
 const (
@@ -63,7 +64,7 @@ type Event struct {
 // EventOptions are the dependencies of Events.
 type EventOptions struct {
 	// Client is required.
-	Client kubernetes.Interface
+	Client typed.Interface
 	// Controller and Instance identify the reporter: a qualified name as in
 	// quaymaster.dev/gateway, and the name of the replica; required.
 	Controller, Instance string

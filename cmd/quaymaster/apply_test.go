@@ -27,6 +27,8 @@ spec:
       message: want an owner
       pattern: {metadata: {labels: {owner: "?*"}, annotations: {stage: test}}}
 `,
+	"anygroup.yaml": resourceOfAnyGroup("configmaps"),
+	"anything.yaml": resourceOfAnyGroup("'*'"),
 	"audit.yaml": `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: every}
@@ -173,9 +175,26 @@ spec:
     match: {any: [{resources: {kinds: [Thing], names: [a]}}]}
     mutate: {patchStrategicMerge: {metadata: {labels: {stage: test}}}}
 `,
-	"entry.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
-	"call.yaml":  "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
-	"left.yaml":  "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: old}\nspec: {schedule: '* * * * *'}\n",
+	"entry.yaml":   "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
+	"call.yaml":    "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
+	"cleanup.yaml": "apiVersion: kyverno.io/v2\nkind: ClusterCleanupPolicy\nmetadata: {name: bad}\nspec: {schedule: '0 3 * * *', match: {any: [{resources: {kinds: [Pod, Namespace], names: [bad]}}]}}\n",
+	"old.yaml": `apiVersion: policies.kyverno.io/v1
+kind: DeletingPolicy
+metadata: {name: old}
+spec:
+  schedule: 0 3 * * *
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [pods]}]}
+  conditions: [{name: owned, expression: "object.metadata.labels.owner == 'shop'"}]
+`,
+	"keep.yaml": `apiVersion: policies.kyverno.io/v1
+kind: PolicyException
+metadata: {name: keep, namespace: default}
+spec:
+  policyRefs: [{kind: DeletingPolicy, name: old}]
+  matchConditions: [{name: good, expression: "object.metadata.name == 'good'"}]
+`,
+	"never.yaml": "apiVersion: kyverno.io/v2\nkind: ClusterCleanupPolicy\nmetadata: {name: bad}\nspec: {schedule: never, match: {any: [{resources: {kinds: [Pod]}}]}}\n",
+	"space.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: bad}\n",
 	"wrong.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {}\n",
 	"good.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: good, labels: {owner: shop}}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
 	"bad.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec: {containers: [{name: a, image: \"registry.example/a:1\"}]}\n",
@@ -204,6 +223,21 @@ spec:
     validate: {pattern: {metadata: {name: "?*"}}}
 `
 
+func resourceOfAnyGroup(name string) string {
+	return `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: any}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: [` + name + `]}]}
+  validations: [{expression: "object.metadata.name != ''"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: any}
+spec: {policyName: any, validationActions: [Deny]}
+`
+}
+
 func TestApply(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -217,9 +251,18 @@ func TestApply(t *testing.T) {
 		status                int
 		out, err, without     string
 	}{
-		{reason: "a kind that is not implemented alone", arguments: "left.yaml -r bad.yaml", out: "pass: 0, fail: 0, warn: 0, error: 0, skip: 0\n",
-			err: "left.yaml, document 1: DeletingPolicy old is left aside: kind DeletingPolicy of policies.kyverno.io/v1 is not implemented"},
-		{reason: "and among others", arguments: "left.yaml policy.yaml -r bad.yaml", status: 1, out: "want an owner", err: "DeletingPolicy old is left aside"},
+		{reason: "an object to delete", arguments: "cleanup.yaml -r bad.yaml -r good.yaml",
+			out: "ClusterCleanupPolicy/bad: the run at ", without: "kept"},
+		{reason: "its name", arguments: "cleanup.yaml -r bad.yaml -r good.yaml", out: "would delete 1\n  delete  Pod/default/bad\nprotected: the namespaces "},
+		{reason: "nothing to delete", arguments: "cleanup.yaml -r good.yaml", out: "would delete 0\nprotected: ", err: "no rule matches any object"},
+		{reason: "a protected object", arguments: "cleanup.yaml -r space.yaml", out: "would delete 0, 1 protected\n  keep    Namespace/bad: Namespaces are protected\n"},
+		{reason: "a protected namespace", arguments: "cleanup.yaml -r bad.yaml -n kube-system", out: "  keep    Pod/kube-system/bad: the namespace kube-system is protected\n"},
+		{reason: "an object that cannot be evaluated", arguments: "old.yaml -r good.yaml -r bad.yaml", status: command.ExitError,
+			out: "would delete 1, 1 could not be evaluated\n  delete  Pod/default/good\n  keep    Pod/default/bad: could not be evaluated, and is kept: "},
+		{reason: "an excepted object", arguments: "old.yaml -r good.yaml -e keep.yaml", out: "would delete 0, 1 kept\n"},
+		{reason: "next to other policies", arguments: "cleanup.yaml policy.yaml -r bad.yaml", status: command.ExitDenied, out: "would delete 1\n  delete  Pod/default/bad\n"},
+		{reason: "an object to delete, in JSON", arguments: "cleanup.yaml -r bad.yaml -o json", out: `"delete": [`},
+		{reason: "a schedule that is none", arguments: "never.yaml -r bad.yaml", status: command.ExitUsage, err: "spec.schedule: \"never\" is no schedule"},
 		{reason: "admitted", arguments: "policy.yaml -r good.yaml", out: "pass: 2, fail: 0, warn: 0, error: 0, skip: 0\n"},
 		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: command.ExitDenied, out: "Pod/default/bad (FOLDER/bad.yaml, document 1): denied\n"},
 		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: command.ExitDenied, out: "fail  ClusterPolicy/owner/owned: "},
@@ -227,6 +270,8 @@ func TestApply(t *testing.T) {
 		{reason: "not to be judged", arguments: "unknown.yaml -r good.yaml", status: command.ExitError, out: "could not be verified"},
 		{reason: "denied is worse than not to be judged", arguments: "unknown.yaml policy.yaml -r bad.yaml", status: command.ExitDenied},
 		{reason: "a failure under audit", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b", out: "fail  ClusterPolicy/every/named (audit): ", err: "matches every kind of object (1 evaluated in "},
+		{reason: "a resource of any group, which is not every kind", arguments: "anygroup.yaml -r good.yaml", err: "no rule matches any object", without: "every kind"},
+		{reason: "any resource of any group", arguments: "anything.yaml -r good.yaml", out: "pass: 1", err: "ValidatingAdmissionPolicy/any matches every kind of object (1 evaluated in "},
 		{reason: "a failure that warns", arguments: "warn.yaml -r good.yaml", out: "fail  ValidatingPolicy/called/called (warn): want another name"},
 		{reason: "a failure that warns, as a warning", arguments: "warn.yaml -r good.yaml --audit-warn --warn-exit-code 4", status: 4, out: "warn: 1"},
 		{reason: "another name of the request", arguments: "warn.yaml -r good.yaml --set request.name=other", out: "pass: 1"},

@@ -13,7 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/flagsource"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/cleanup"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/deleting"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/generating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
@@ -158,6 +161,9 @@ func ignoredFields() []ignoredDialect {
 	add("ClusterPolicy and Policy", rowsOf(kyverno.Ignored(), func(f kyverno.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ValidatingPolicy", rowsOf(validating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("MutatingPolicy", rowsOf(mutating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("DeletingPolicy", rowsOf(deleting.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("CleanupPolicy and ClusterCleanupPolicy", rowsOf(cleanup.Ignored(), func(f cleanup.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("GeneratingPolicy", rowsOf(generating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ImageValidatingPolicy, and PolicyException of policies.kyverno.io", rowsOf(imagevalidating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ClusterImagePolicy", rowsOf(sigstore.Ignored(), func(f sigstore.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("TrustRoot", rowsOf(trustroot.Ignored(), func(f trustroot.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))

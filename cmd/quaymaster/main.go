@@ -28,6 +28,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/log"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/mirror"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/node"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/playground"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/policies"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
@@ -104,7 +105,7 @@ Exit status: that of the command; docs/cli.md has a table.`,
 	}
 	usage.Adapt(root, t.Columns())
 	addGroup(root, "Images", verify.New(t), verify.NewExplain(t), tree.New(t), mirror.New(t))
-	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t), cel.New(t))
+	addGroup(root, "Policies", policies.New(t), apply.New(t), test.New(t), convert.New(t), bundle.New(t), jp.New(t), cel.New(t), playground.New(t))
 	addGroup(root, "Clusters", serve.New(t), status.New(t), status.NewDoctor(t), scan.New(t), log.New(t))
 	root.AddCommand(demo.New(t), versionCommand(t))
 	root.SetOut(t.Out) // the completion command writes to the output that is set when it is made

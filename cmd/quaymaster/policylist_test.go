@@ -24,6 +24,8 @@ func TestPolicyList(t *testing.T) {
 		"generate.yaml":  rule("ClusterPolicy", "generated", "background: true", "generate: {apiVersion: v1, kind: ConfigMap, name: x, namespace: elsewhere, data: {data: {a: b}}}"),
 		"all.yaml":       rule("ClusterPolicy", "audited-in-all", "validationFailureAction: Enforce", "validate: {failureActionOverrides: [{action: Audit, namespaces: ['*']}], pattern: {metadata: {name: '?*'}}}"),
 		"some.yaml":      rule("ClusterPolicy", "audited-in-some", "validationFailureAction: Enforce", "validate: {failureActionOverrides: [{action: Audit, namespaces: [a]}], pattern: {metadata: {name: '?*'}}}"),
+		"cleanup.yaml":   "apiVersion: kyverno.io/v2\nkind: CleanupPolicy\nmetadata: {name: cleaned, namespace: shop}\nspec: {schedule: '0 3 * * *', match: {any: [{resources: {kinds: [Pod, apps/v1/Deployment]}}]}}\n",
+		"deleting.yaml":  "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: deleted}\nspec: {schedule: '0 3 * * *', matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [secrets]}]}}\n",
 		"json.yaml":      "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: documents}\nspec: {evaluation: {mode: JSON}, validations: [{expression: 'has(object.a)'}]}\n",
 		"exception.yaml": "apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e, namespace: shop}\nspec: {exceptions: [{policyName: enforced, ruleNames: [r]}], match: {any: [{resources: {kinds: [Pod]}}]}}\n",
 		"look-up.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: elsewhere}\n",
@@ -38,6 +40,8 @@ func TestPolicyList(t *testing.T) {
 	want := `POLICY                         MODE        READY  RULES  KINDS
 ClusterPolicy/audited-in-all   audit       True   1      ConfigMap,Pod
 ClusterPolicy/audited          audit       True   1      ConfigMap,Pod
+CleanupPolicy/shop/cleaned     background  True   1      Deployment,Pod
+DeletingPolicy/deleted         background  True   1      Secret
 ClusterPolicy/enforced         enforce     True   1      ConfigMap,Pod
 PolicyException/shop/e         -           True   0      -
 ClusterPolicy/generated        background  True   1      ConfigMap,Pod
@@ -61,7 +65,7 @@ ClusterPolicy/audited-in-some  enforce     True   1      ConfigMap,Pod
 		}
 	}
 	ok(t, json.Unmarshal([]byte(out), &read))
-	if code != command.ExitDenied || read.Kind != "PolicyList" || len(read.Items) != 8 {
+	if code != command.ExitDenied || read.Kind != "PolicyList" || len(read.Items) != 10 {
 		t.Fatalf("status %d: %s", code, out)
 	}
 	for _, i := range read.Items {

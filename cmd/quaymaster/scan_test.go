@@ -290,6 +290,39 @@ func logOf(t *testing.T, d report.Decided) (folder string) {
 	return folder
 }
 
+// TestScanDeletions lists the objects that the next run of a policy would delete, and denies nothing.
+func TestScanDeletions(t *testing.T) {
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	for name, text := range map[string]string{
+		"pods.yaml": scanPods,
+		"cleanup.yaml": "apiVersion: kyverno.io/v2\nkind: ClusterCleanupPolicy\nmetadata: {name: old}\nspec:\n  schedule: 0 3 * * *\n" +
+			"  match: {any: [{resources: {kinds: [Pod], names: ['b-*']}}]}\n",
+		"unsure.yaml": "apiVersion: kyverno.io/v2\nkind: ClusterCleanupPolicy\nmetadata: {name: old}\nspec:\n  schedule: 0 3 * * *\n" +
+			"  match: {any: [{resources: {kinds: [Pod]}}]}\n  conditions: {all: [{key: '{{ target.metadata.labels.team }}', operator: Equals, value: x}]}\n",
+		"never.yaml": "apiVersion: kyverno.io/v2\nkind: ClusterCleanupPolicy\nmetadata: {name: old}\nspec:\n  schedule: never\n  match: {any: [{resources: {kinds: [Pod]}}]}\n",
+	} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		policy, format string
+		code           int
+		want           string
+	}{
+		{"cleanup.yaml", "text", 0, "would delete 2\n  delete  Pod/default/b-1\n  delete  Pod/default/b-2\nprotected: the namespaces kube-node-lease, "},
+		{"cleanup.yaml", "json", 0, `"policy": "ClusterCleanupPolicy/old"`},
+		{"unsure.yaml", "text", command.ExitError, "would delete 1, 2 could not be evaluated\n  delete  Pod/default/a\n  keep    Pod/default/b-1: could not be evaluated, and is kept: "},
+		{"never.yaml", "text", command.ExitUsage, ""},
+	} {
+		code, out, errs := quaymaster(t, "scan", "--policy", path(c.policy), "-f", path("pods.yaml"), "-o", c.format)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s as %s: status %d, want %d and %q\n%s%s", c.policy, c.format, code, c.code, c.want, out, errs)
+		}
+	}
+}
+
 // TestScanEveryKind: a file's objects of another version, and of another kind of a group, are scanned.
 func TestScanEveryKind(t *testing.T) {
 	folder := t.TempDir()

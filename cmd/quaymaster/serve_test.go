@@ -30,7 +30,7 @@ func TestServeRefusesConfigurations(t *testing.T) {
 		}
 	}
 	for roles, says := range map[string]string{
-		"report": "give it scan or admission", "scan,scan": "named twice", "scans": "want some of admission,scan,report,background", "": "leave roles out for all",
+		"report": "give it scan or admission", "scan,scan": "named twice", "scans": "want some of admission,scan,report,background,cleanup", "": "leave roles out for all",
 		"scan": "standalone", // the flag wins, and goes with the rest of the file
 	} {
 		if code, _, errs := quaymaster(t, "serve", "--roles", roles, "--config", h.file(t, "gateway.yaml", standalone)); code != command.ExitUsage || !strings.Contains(errs, says) {

@@ -38,12 +38,18 @@ type sharedFact struct {
 	Signatures  []string          `json:"signatures,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Entries     []verify.LogEntry `json:"entries,omitempty"`
-	SignedAt    time.Time         `json:"signedAt,omitzero"`
-	Expires     time.Time         `json:"expires,omitzero"`
-	Notes       []string          `json:"notes,omitempty"`
-	Repository  string            `json:"repository,omitempty"`
-	Via         string            `json:"via,omitempty"`
-	Manifest    image.Digest      `json:"manifest,omitzero"`
+	sharedTimes
+	Notes      []string     `json:"notes,omitempty"`
+	Repository string       `json:"repository,omitempty"`
+	Via        string       `json:"via,omitempty"`
+	Manifest   image.Digest `json:"manifest,omitzero"`
+}
+
+// sharedTimes are the times of a fact.
+type sharedTimes struct {
+	SignedAt   time.Time         `json:"signedAt,omitzero"`
+	TimeSource verify.TimeSource `json:"timeSource,omitempty"`
+	Expires    time.Time         `json:"expires,omitzero"`
 }
 
 // sharedSigner holds the fields of a signer that reports do not show.
@@ -88,8 +94,9 @@ func shareFact(fact verify.Fact) sharedFact {
 		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, Signer: fact.Signer,
 		Signatures:  fact.Signatures,
 		By:          sharedSigner{ID: fact.Signer.ID, Key: fact.Signer.Key, Names: fact.Signer.Names},
-		Annotations: fact.Annotations, Entries: fact.Entries, SignedAt: fact.SignedAt, Expires: fact.Expires, Notes: fact.Notes,
-		Via: fact.Origin.Via, Manifest: fact.Origin.Manifest,
+		Annotations: fact.Annotations, Entries: fact.Entries, Notes: fact.Notes,
+		sharedTimes: sharedTimes{SignedAt: fact.SignedAt, TimeSource: fact.TimeSource, Expires: fact.Expires},
+		Via:         fact.Origin.Via, Manifest: fact.Origin.Manifest,
 	}
 	if !fact.Origin.Repository.IsZero() {
 		out.Repository = fact.Origin.Repository.String()
@@ -135,7 +142,8 @@ func decode(raw []byte, key Key, now time.Time) (Entry, error) {
 func (s sharedFact) fact() (verify.Fact, error) {
 	fact := verify.Fact{
 		Subject: s.Subject, Format: s.Format, Role: s.Role, Signer: s.Signer, Signatures: s.Signatures,
-		Annotations: s.Annotations, Entries: s.Entries, SignedAt: s.SignedAt, Expires: s.Expires, Notes: s.Notes,
+		Annotations: s.Annotations, Entries: s.Entries, SignedAt: s.SignedAt, TimeSource: s.TimeSource,
+		Expires: s.Expires, Notes: s.Notes,
 		Origin: attest.Origin{Via: s.Via, Manifest: s.Manifest},
 	}
 	fact.Signer.ID, fact.Signer.Key, fact.Signer.Names = s.By.ID, s.By.Key, s.By.Names

@@ -31,7 +31,7 @@ func aFact(key Key, predicate string, now time.Time) verify.Fact {
 		Subject: key.Digest, Format: attest.Bundle, Role: key.Role,
 		Signer:      verify.Signer{ID: "id", Key: "ee", Names: []string{"b@example.com"}, KeyFingerprint: "ff", Subject: "a@example.com", Issuer: "https://issuer.example", Extensions: map[string]string{"x": "<y>"}},
 		Annotations: map[string]string{"a": "b"}, Entries: []verify.LogEntry{{LogID: "l", Index: 7, Time: now.Add(-time.Hour).UTC()}},
-		SignedAt: now.Add(-time.Hour).UTC(), Expires: now.Add(time.Hour).UTC(), Notes: []string{"n"},
+		SignedAt: now.Add(-time.Hour).UTC(), TimeSource: verify.LogTime, Expires: now.Add(time.Hour).UTC(), Notes: []string{"n"},
 		Origin: attest.Origin{Repository: repository, Via: "referrers", Manifest: image.DigestOf([]byte("evidence"))},
 	}
 	if key.Predicate != "" {

@@ -146,3 +146,14 @@ func (k Key) confirm(fact verify.Fact, now time.Time) error {
 	}
 	return nil
 }
+
+// Apart returns a name that separates a caller from the shared requests of others, from
+// the registry's method Apart if it has one; "" shares.
+func Apart(registry any, repository image.Repository) string {
+	if tenant, ok := registry.(interface{ Apart(image.Repository) string }); ok {
+		if name := tenant.Apart(repository); name != "" {
+			return "\x00" + name
+		}
+	}
+	return ""
+}

@@ -48,8 +48,21 @@ func (c ClusterObjects) Namespaced(ctx context.Context, apiVersion, kind string)
 
 // looked distinguishes an indeterminate result from an answer: not found is an answer.
 func looked(err error) error {
-	if known, ok := errors.AsType[*cluster.Error](err); ok && !errors.Is(known, cluster.ErrNotFound) {
-		return &cel.UnknownError{Gaps: []error{known}}
+	known, ok := errors.AsType[*cluster.Error](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(known, cluster.ErrNotFound):
+		return absent{err}
 	}
-	return err
+	return &cel.UnknownError{Gaps: []error{known}}
 }
+
+// absent is the error about an object that is not there.
+type absent struct{ error }
+
+// Is reports whether a target is cel.ErrNotFound.
+func (absent) Is(target error) bool { return target == cel.ErrNotFound }
+
+// Unwrap returns the error of the look-up.
+func (a absent) Unwrap() error { return a.error }

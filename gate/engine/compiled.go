@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/dialect/native"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
@@ -29,6 +30,8 @@ type Documents struct {
 	// Answers are the known contents of TUF repositories, by rootName and attestorName; newly
 	// read contents are added.
 	Answers map[string][]byte
+	// Warnings are about documents that have no effect.
+	Warnings []string
 }
 
 // CompileDocuments compiles the documents of files. Policies may look up TrustRoots, ConfigMaps,
@@ -53,6 +56,8 @@ func CompileDocuments(objects []workload.Object, known *Resources, offline bool,
 		return Documents{}, err
 	}
 	d := Documents{Compilers: compilers, Images: images}
+	policies, d.Warnings, err = native.Join(policies)
+	faults = append(faults, err)
 	for _, object := range policies {
 		faults = append(faults, d.Add(object))
 	}
@@ -71,6 +76,9 @@ func (d *Documents) Add(object workload.Object) error {
 		if dialect.Recognises(version, kind) {
 			return add(&d.Policies, dialect.Compile, text, source)
 		}
+	}
+	if d.Compilers.Native.Recognises(version, kind) {
+		return add(&d.Policies, d.Compilers.Native.Compile, text, source)
 	}
 	for _, exceptions := range d.Compilers.Exceptions() {
 		if exceptions.Recognises(version, kind) {

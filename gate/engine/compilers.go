@@ -9,13 +9,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/cleanup"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/deleting"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/generating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
+	"github.com/quaymaster/quaymaster/policy/dialect/native"
 	"github.com/quaymaster/quaymaster/policy/dialect/override"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -30,7 +34,13 @@ type Compilers struct {
 	Images     *imagevalidating.Compiler
 	Validating *validating.Compiler
 	Mutating   *mutating.Compiler
+	Deleting   *deleting.Compiler
+	Cleanup    *cleanup.Compiler
+	Generating *generating.Compiler
 	Sigstore   *sigstore.Compiler
+	// Native compiles the API server's own policies. It is none of the Dialects, because the API server
+	// evaluates them at admission; native.Join prepares their documents.
+	Native *native.Compiler
 	// TrustRoots are those that ClusterImagePolicies name; the reader of documents adds them.
 	// Attestors are the TUF repositories of attestors; the owner of a network client reads them.
 	TrustRoots *trustroot.Roots
@@ -84,6 +94,12 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	if err != nil {
 		return Compilers{}, err
 	}
+	c.Cleanup, err = cleanup.New(cleanup.Options{Now: o.Now, Context: rulecontext.Options{
+		Engine: expressions, Lookup: rules.Lookup, Caller: rules.Caller, Images: rules.Images, Globals: rules.Globals,
+	}})
+	if err != nil {
+		return Compilers{}, err
+	}
 	shared := kyvernocel.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader}
 	images := imagevalidating.Options{
 		Options: shared, Roots: c.Attestors, SecretNamespace: o.KyvernoSecrets,
@@ -94,6 +110,9 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	c.Images = imagevalidating.New(images)
 	c.Validating = validating.New(shared)
 	c.Mutating = mutating.New(shared)
+	c.Deleting = deleting.New(shared)
+	c.Native = native.New(native.Options{Options: shared})
+	c.Generating = generating.New(shared)
 	sigstoreOptions := sigstore.Options{
 		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: o.Now,
 	}
@@ -160,7 +179,7 @@ func (g Globals) Global(_ context.Context, name string) (any, error) {
 // Dialects are the languages of policies.
 func (c Compilers) Dialects() []catalog.Dialect {
 	return []catalog.Dialect{
-		kyverno.Policies{Compiler: c.Kyverno}, c.Images, c.Validating, c.Mutating,
+		kyverno.Policies{Compiler: c.Kyverno}, c.Images, c.Validating, c.Mutating, c.Generating, c.Deleting, c.Cleanup,
 		sigstore.Policies{Compiler: c.Sigstore},
 	}
 }

@@ -189,7 +189,7 @@ func (e *Evaluation) decideCached(ctx context.Context) bool {
 		r.IsPartial = true
 		r.own[i] = policy.Decision{Check: check, Result: policy.Pass}
 	}
-	return true
+	return !r.IsPartial || !r.Evidence().IsYoung(r.checks)
 }
 
 // restart goes on with other sources than the cache: the answers that it could not give are dropped.

@@ -111,14 +111,3 @@ func (e *Evaluator) hit(layer claims.Layer) {
 		e.Observer.Asked(layer, true)
 	}
 }
-
-// apart returns a name that separates a caller from the shared requests of others, from
-// the registry's method Apart if it has one; "" shares.
-func apart(registry any, repository image.Repository) string {
-	if tenant, ok := registry.(interface{ Apart(image.Repository) string }); ok {
-		if name := tenant.Apart(repository); name != "" {
-			return "\x00" + name
-		}
-	}
-	return ""
-}

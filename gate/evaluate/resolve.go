@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -62,7 +63,7 @@ func (r *resolver) current(ctx context.Context) (image.Pinned, error) {
 
 // tag returns the digest that a tag of the image's repository resolves to.
 func (r *resolver) tag(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-	return r.Claims.Tags().Resolve(ctx, r.scope, apart(r.registry, ref.Repository()), ref, r.measured(r.registry.Resolve))
+	return r.Claims.Tags().Resolve(ctx, r.scope, claims.Apart(r.registry, ref.Repository()), ref, r.measured(r.registry.Resolve))
 }
 
 // measured notifies the observer of the phase in which a tag is resolved.

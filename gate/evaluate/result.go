@@ -100,14 +100,15 @@ func (r *Result) byIndex(i int) (decision policy.Decision) {
 	return decision
 }
 
-// lacksClaims reports whether a check that requires verification does not pass so far.
+// lacksClaims reports whether a check that requires verification does not pass so far, or earlier
+// evidence could.
 func (r *Result) lacksClaims() bool {
 	for i, check := range r.checks {
 		if result := r.Decide(i).Result; check.NeedsProof() && result != policy.Pass && result != policy.Skipped {
 			return true
 		}
 	}
-	return false
+	return r.Evidence().IsYoung(r.checks)
 }
 
 // isVerified reports whether a check that requires verification passes, and none denies.
@@ -142,7 +143,7 @@ func (r *Result) nearest(check *policy.Check) policy.Given {
 
 // given is a judge's input about the image by the answers about a digest.
 func (r *Result) given(check *policy.Check, answers policy.Answers) policy.Given {
-	return policy.Given{Check: check, Pinned: r.Pinned, Answers: answers, Data: r.data, DataErr: r.dataErr}
+	return policy.Given{Check: check, Pinned: r.Pinned, Answers: check.Dated(answers), Data: r.data, DataErr: r.dataErr}
 }
 
 // Judged completes a judge's decision on the check at a position: it names the index that was
@@ -152,6 +153,11 @@ func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
 		return onIndex(decision, r.parent.Pinned)
 	}
 	return decide.OfIndex(decision, r.Pinned.Descriptor())
+}
+
+// Evidence is the evidence that dates the image.
+func (r *Result) Evidence() decide.Evidence {
+	return decide.Evidence{Named: r.Pinned.Digest(), Index: r.parent.Pinned.Digest(), Children: r.children.Children, Answers: r.answers.about}
 }
 
 // StaleSince returns the verification time of the oldest stale entry in use; zero for none.

@@ -232,7 +232,7 @@ func (p *pendingQuery) unsearched(err error) []error {
 // findIn answers queries about one digest and one group of sources.
 func (s *search) findIn(ctx context.Context, pinned image.Pinned, group []*pendingQuery) {
 	registry, repository := group[0].registry, group[0].query.Repository
-	answers, err := s.Claims.Search(ctx, queriesOf(group), apart(registry, repository), func(ctx context.Context) []policy.Answer {
+	answers, err := s.Claims.Search(ctx, queriesOf(group), claims.Apart(registry, repository), func(ctx context.Context) []policy.Answer {
 		queries := make([]evidence.Query, len(group))
 		for i, pending := range group {
 			queries[i] = pending.Query

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
@@ -38,6 +39,7 @@ const (
 type apiServer struct {
 	client dynamic.Interface
 	kinds  Kinds
+	own    string // the gateway's own namespace
 }
 
 // Served returns the kinds that match a target, each in the newest of its versions.
@@ -114,7 +116,7 @@ func translated(err error) error {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", background.ErrConflict, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; grant the gateway's service account write access by RBAC: see docs/generate.md", err)
+		return fmt.Errorf("%w; grant it to the gateway's service account by RBAC: see docs/generate.md", err)
 	}
 	return err
 }
@@ -158,15 +160,28 @@ func (c *apiServer) Get(ctx context.Context, kind background.Kind, namespace, na
 
 // Each lists objects in pages.
 func (c *apiServer) Each(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) error {
-	_, err := c.pages(ctx, kind, namespace, query, do)
+	_, err := c.pages(ctx, kind, scope{namespace: namespace, labels: query}, do)
 	return err
 }
 
+// scope confines a list or a watch; each empty field means all.
+type scope struct{ namespace, name, labels string }
+
+// options select the objects of a scope in its namespace. A role may name the object of a field selector.
+func (s scope) options() metav1.ListOptions {
+	options := metav1.ListOptions{LabelSelector: s.labels}
+	if s.name != "" {
+		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String()
+	}
+	return options
+}
+
 // pages returns the version of the list.
-func (c *apiServer) pages(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) (string, error) {
-	options := metav1.ListOptions{LabelSelector: query, Limit: pageSize}
+func (c *apiServer) pages(ctx context.Context, kind background.Kind, in scope, do func(object map[string]any) error) (string, error) {
+	options := in.options()
+	options.Limit = pageSize
 	for {
-		page, err := c.page(ctx, kind, namespace, options)
+		page, err := c.page(ctx, kind, in.namespace, options)
 		if err != nil {
 			return "", translated(err)
 		}

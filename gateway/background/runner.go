@@ -112,9 +112,9 @@ func (c Config) controller(key []byte) (*background.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &apiServer{client: c.Client, kinds: c.Kinds}
+	cluster := &apiServer{client: c.Client, kinds: c.Kinds, own: c.Namespace}
 	options := background.Options{
-		Cluster: cluster, Policies: policies{c.Policies, cluster}, Namespaces: c.Namespaces, Images: objectImages{},
+		Cluster: cluster, Sources: cluster, Policies: policies{c.Policies, cluster}, Namespaces: c.Namespaces, Images: objectImages{},
 		Records: records, Observer: observer{log: c.Log, metrics: c.Metrics, events: c.Events}, Excluded: append(slices.Clone(c.Excluded), c.Namespace),
 		Memory: newProgressStore(c.Leases, c.Namespace, c.Replica),
 	}

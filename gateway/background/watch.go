@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,17 +24,21 @@ const watchSeconds = 300
 // Watch implements background.Cluster. Objects are listed in pages, and each page is passed on
 // before the next is read. So the objects of a large cluster are never in memory all at once.
 func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
+	c.watch(ctx, kind, scope{namespace: namespace, labels: query}, to)
+}
+
+func (c *apiServer) watch(ctx context.Context, kind background.Kind, in scope, to background.Sink) {
 	pause := gateway.WatchPause
 	for ctx.Err() == nil {
 		to.Listing()
-		version, err := c.pages(ctx, kind, namespace, query, func(object map[string]any) error {
+		version, err := c.pages(ctx, kind, in, func(object map[string]any) error {
 			to.Listed(object)
 			return ctx.Err()
 		})
 		if err == nil {
 			pause = gateway.WatchPause
 			to.Synced()
-			err = (&following{resource: c.resource(kind, namespace), query: query, to: to}).follow(ctx, version)
+			err = (&following{resource: c.resource(kind, in.namespace), in: in, to: to}).follow(ctx, version)
 		}
 		if ctx.Err() != nil {
 			return
@@ -56,7 +59,7 @@ func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, 
 // following is a watch after a list.
 type following struct {
 	resource dynamic.ResourceInterface
-	query    string
+	in       scope
 	to       background.Sink
 	// listed is the version of the list: up to it only deletions are passed on.
 	listed string
@@ -125,9 +128,9 @@ func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apie
 // watch watches from a version on until the watch ends. It returns the version to continue from.
 func (f *following) watch(ctx context.Context, version string) (string, error) {
 	lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
-	opened, err := f.resource.Watch(ctx, metav1.ListOptions{
-		LabelSelector: f.query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
-	})
+	options := f.in.options()
+	options.ResourceVersion, options.AllowWatchBookmarks, options.TimeoutSeconds = version, true, &lasts
+	opened, err := f.resource.Watch(ctx, options)
 	if err != nil {
 		return version, translated(err)
 	}

@@ -30,7 +30,6 @@ const (
 	plainStatus                       // status.conditions
 	ConditionStatus                   // status.conditionStatus, next to ready
 	OwnStatus                         // status.conditions, of the gateway's own kinds
-	NotImplemented                    // the kind is not implemented: its documents are counted and listed
 )
 
 // NeverWrite is the remedy where a status of another engine's kinds may not be written.
@@ -62,27 +61,32 @@ func Policies() []Kind {
 		of(CELGroup, "mutatingpolicies", "MutatingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
 		of(CELGroup, "namespacedmutatingpolicies", "NamespacedMutatingPolicy", ConditionStatus, "v1", "v1beta1"),
 		of(CELGroup, "policyexceptions", "PolicyException", NoStatus, "v1", "v1beta1", "v1alpha1"),
-		of(KyvernoGroup, "cleanuppolicies", "CleanupPolicy", NotImplemented, "v2", "v2beta1"),
-		of(KyvernoGroup, "clustercleanuppolicies", "ClusterCleanupPolicy", NotImplemented, "v2", "v2beta1"),
-		of(CELGroup, "deletingpolicies", "DeletingPolicy", NotImplemented, "v1", "v1beta1", "v1alpha1"),
-		of(CELGroup, "namespaceddeletingpolicies", "NamespacedDeletingPolicy", NotImplemented, "v1", "v1beta1"),
-		of(CELGroup, "generatingpolicies", "GeneratingPolicy", NotImplemented, "v1", "v1beta1", "v1alpha1"),
-		of(CELGroup, "namespacedgeneratingpolicies", "NamespacedGeneratingPolicy", NotImplemented, "v1", "v1beta1"),
+		of(KyvernoGroup, "cleanuppolicies", "CleanupPolicy", plainStatus, "v2", "v2beta1"),
+		of(KyvernoGroup, "clustercleanuppolicies", "ClusterCleanupPolicy", plainStatus, "v2", "v2beta1"),
+		of(CELGroup, "deletingpolicies", "DeletingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespaceddeletingpolicies", "NamespacedDeletingPolicy", ConditionStatus, "v1", "v1beta1"),
+		of(CELGroup, "generatingpolicies", "GeneratingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespacedgeneratingpolicies", "NamespacedGeneratingPolicy", ConditionStatus, "v1", "v1beta1"),
 		of(SigstoreGroup, "clusterimagepolicies", "ClusterImagePolicy", plainStatus, "v1alpha1", "v1beta1"),
 		of(SigstoreGroup, "trustroots", "TrustRoot", plainStatus, "v1alpha1"),
 		of(OwnGroup, "imageoverrides", "ImageOverride", OwnStatus, "v1alpha1"),
 	}
 }
 
-// Watched are the watched kinds. Loading waits for all of them except exceptions and kinds
-// that are left alone, because more images would be admitted without them.
+// Watched are the watched kinds. Loading waits for all of them except exceptions and policies that
+// delete, because more images would be admitted without them.
 func Watched() []document.Kind {
 	var list []document.Kind
 	for _, k := range Policies() {
-		k.Awaited = k.Name != "PolicyException" && k.Status != NotImplemented
+		k.Awaited = k.Name != "PolicyException" && !deletes(k.Name)
 		list = append(list, k.Kind)
 	}
 	return list
+}
+
+// deletes reports whether policies of a kind delete objects on a schedule, and nothing else.
+func deletes(kind string) bool {
+	return slices.Contains([]string{"CleanupPolicy", "ClusterCleanupPolicy", "DeletingPolicy", "NamespacedDeletingPolicy"}, kind)
 }
 
 // Validated are the same, global context entries and RegistryMirrors, for the endpoint
@@ -90,15 +94,13 @@ func Watched() []document.Kind {
 func Validated() []schema.GroupResource {
 	list := []schema.GroupResource{{Group: OwnGroup, Resource: MirrorResource}, {Group: KyvernoGroup, Resource: GlobalContextResource}}
 	for _, k := range Policies() {
-		if k.Status != NotImplemented {
-			list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
-		}
+		list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
 	}
 	return list
 }
 
 // IsLeftAlone reports whether a document that the catalog does not recognise may be ignored: it is
-// of another group, of a kind that is not implemented, or of one that is read elsewhere. Any other
+// of another group, or of a kind that is read elsewhere. Any other
 // document of the groups of policies, or of a misspelt one, has a wrong kind or version, and would
 // protect nothing.
 func IsLeftAlone(apiVersion, kind string) bool {
@@ -106,17 +108,12 @@ func IsLeftAlone(apiVersion, kind string) bool {
 	switch {
 	case !policy.IsDocument(group):
 		return spelling.Nearest(group, []string{KyvernoGroup, CELGroup, SigstoreGroup, OwnGroup}) == ""
-	case group == KyvernoGroup && kind == "GlobalContextEntry", group == OwnGroup && (kind == "RegistryMirror" || kind == "Configuration"):
-		return true
 	}
-	return slices.ContainsFunc(Policies(), func(k Kind) bool {
-		return k.Group == group && k.Name == kind && k.Status == NotImplemented
-	})
+	return group == KyvernoGroup && kind == "GlobalContextEntry" || group == OwnGroup && (kind == "RegistryMirror" || kind == "Configuration")
 }
 
 // IsUnread reports whether nothing reads a document of a folder that is no policy, so that it has no
-// effect there, such as a ValidatingAdmissionPolicy, which an API server evaluates, a kind that is not
-// implemented, or a RegistryMirror, which is read from the files of mirrors.
+// effect there, such as a ValidatingAdmissionPolicy, which an API server evaluates, or a RegistryMirror, which is read from the files of mirrors.
 func IsUnread(apiVersion, kind string) bool {
 	return apiVersion != "v1" || !slices.Contains([]string{"ConfigMap", "Secret", "Namespace"}, kind)
 }

@@ -5,35 +5,20 @@ import (
 	"testing"
 
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
 )
 
-// TestKindsLeftAlone: documents of kinds that are not implemented are watched, so that they
-// are counted and listed, and nothing waits for them or asks about them.
-func TestKindsLeftAlone(t *testing.T) {
-	var left []string
-	for _, kind := range Policies() {
-		if kind.Status == NotImplemented {
-			left = append(left, kind.Resource)
+// TestDeleting: policies that delete are watched and validated, and admission does not wait for them.
+func TestDeleting(t *testing.T) {
+	for _, resource := range []string{"cleanuppolicies", "clustercleanuppolicies", "deletingpolicies", "namespaceddeletingpolicies"} {
+		i := slices.IndexFunc(Watched(), func(k document.Kind) bool { return k.Resource == resource })
+		if i < 0 || Watched()[i].Awaited {
+			t.Errorf("%s: watched at %d", resource, i)
 		}
-	}
-	if len(left) != 6 {
-		t.Fatalf("left alone: %v", left)
-	}
-	watched := 0
-	for _, kind := range Watched() {
-		if slices.Contains(left, kind.Resource) {
-			watched++
-			if kind.Awaited {
-				t.Errorf("the gateway waits for %s", kind.Resource)
-			}
-		}
-	}
-	if watched != len(left) {
-		t.Errorf("%d of %d kinds are watched", watched, len(left))
-	}
-	for _, resource := range Validated() {
-		if slices.Contains(left, resource.Resource) {
-			t.Errorf("the webhook for policies is called for %s", resource)
+		if !slices.ContainsFunc(Validated(), func(r schema.GroupResource) bool { return r.Resource == resource }) {
+			t.Errorf("%s is not validated", resource)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestUnreadPolicies(t *testing.T) {
 	unread := []string{ // of which the log warns
 		"apps/v1 Deployment", "nvidia.com/v1 ClusterPolicy", "wgpolicyk8s.io/v1alpha2 PolicyReport", "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy",
 		"policy.kyverno.io/v1 ValidatingPolicy", "quaymaster.io/v1alpha1 ImageOverride",
-		"kyverno.io/v2 GlobalContextEntry", "kyverno.io/v2 CleanupPolicy", "policies.kyverno.io/v1 GeneratingPolicy", "policies.kyverno.io/v1 DeletingPolicy",
+		"kyverno.io/v2 GlobalContextEntry",
 		"quaymaster.dev/v1alpha1 RegistryMirror", "quaymaster.dev/v1alpha1 Configuration", "v2 ConfigMap",
 	}
 	for head, want := range map[string]string{ // taken, other, or error
@@ -40,9 +40,8 @@ func TestUnreadPolicies(t *testing.T) {
 		"policy.sigstore.dev/v1alpha1 TrustRoot":                    "taken",
 		"quaymaster.dev/v1alpha1 ImageOverride":                     "taken",
 		"kyverno.io/v2 GlobalContextEntry":                          "other",
-		"kyverno.io/v2 CleanupPolicy":                               "other",
-		"policies.kyverno.io/v1 GeneratingPolicy":                   "other",
-		"policies.kyverno.io/v1 DeletingPolicy":                     "other",
+		"kyverno.io/v2 CleanupPolicy":                               "taken",
+		"policies.kyverno.io/v1 DeletingPolicy":                     "taken",
 		"quaymaster.dev/v1alpha1 RegistryMirror":                    "other",
 		"quaymaster.dev/v1alpha1 Configuration":                     "other",
 		"v1 ConfigMap":                                              "other",

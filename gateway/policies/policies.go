@@ -115,7 +115,7 @@ func (p *Policies) list() {
 	names := map[string]bool{}
 	for _, object := range p.objects {
 		resource := object.Resource.GroupResource()
-		if kind := kinds.OfResource(resource); kind.Name != "PolicyException" && kind.Status != kinds.NotImplemented {
+		if kind := kinds.OfResource(resource); kind.Name != "PolicyException" {
 			names[resource.String()] = true
 		}
 	}
@@ -215,6 +215,9 @@ type Current struct{ of *Policies }
 // Policies returns the active ones; nil until they are loaded.
 func (c Current) Policies() *set.Set { return c.of.Active() }
 
+// Texts calls do with each policy of the catalog and the text that it was made of; do must not call the catalog.
+func (c Current) Texts(do func(entry catalog.Entry, text []byte)) { c.of.Catalog.Texts(do) }
+
 // Changed returns a channel that is closed when they change.
 func (c Current) Changed() <-chan struct{} { return c.of.Updates.Changed() }
 
@@ -297,7 +300,7 @@ func (p *Policies) warnUnread(objects []workload.Object) {
 	}
 	if len(unread) > 0 {
 		slices.Sort(unread)
-		p.log.Warn("documents in policies.folders have no effect: they are no policies that are implemented, and policies look none of them up", slog.Any("kinds", unread))
+		p.log.Warn("documents in policies.folders have no effect: they are no policies that the gateway evaluates, and policies look none of them up", slog.Any("kinds", unread))
 	}
 }
 

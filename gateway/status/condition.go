@@ -37,6 +37,8 @@ const (
 	reasonProbeForbidden = "ProbeForbidden"
 	// reasonNoController (Unknown): no process runs its rules about other objects.
 	reasonNoController = "ControllerNotRunning"
+	// reasonPermissionMissing (False): RBAC does not permit to delete some objects that it names.
+	reasonPermissionMissing = "PermissionMissing"
 	// reasonNotManaged (Unknown): the gateway does not manage the configurations.
 	reasonNotManaged = "WebhookNotManaged"
 )
@@ -74,7 +76,14 @@ func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav
 	case round.excluded && isAdmitted(entry) && !entry.Policy.AuditOnly && !entry.Policy.OnlyScanned:
 		set(metav1.ConditionFalse, reasonExcluded, "it denies nothing: the namespaces that it names have no webhooks ("+strings.Join(round.warnings, "; ")+
 			"); correct the namespaces, or change webhooks.excludedNamespaces")
-	case entry.Policy != nil && !isAdmitted(entry) && t.Controllers != nil && !t.Controllers.runs():
+	case t.Deletions.unread(entry.Policy):
+		settled = false
+		set(metav1.ConditionUnknown, reasonNoController, "its permissions to delete objects are being read")
+	case t.Deletions.missing(entry.Policy) != "":
+		set(metav1.ConditionFalse, reasonPermissionMissing, t.Deletions.missing(entry.Policy))
+	case t.Deletions.idle(entry.Policy):
+		set(metav1.ConditionUnknown, reasonNoController, "its objects are not deleted: no process with the role cleanup leads")
+	case runsElsewhere(entry) && t.Controllers != nil && !t.Controllers.Runs():
 		set(metav1.ConditionUnknown, reasonNoController, "its rules about other objects are not run: no process with the role background leads")
 	case now.reason != "":
 		settled = now.settled
@@ -84,6 +93,9 @@ func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav
 		message := "it is active"
 		if limits := round.limits(entry); len(limits) > 0 {
 			message += ", but " + strings.Join(limits, "; ")
+		}
+		if round.native != "" {
+			message += "; " + round.native
 		}
 		set(metav1.ConditionTrue, reasonActive, message)
 	}
@@ -109,6 +121,12 @@ func (r policyRound) limits(entry catalog.Entry) []string {
 		list = append(list, "the API server does not serve "+strings.Join(r.absent.Kinds, ", "))
 	}
 	return append(list, r.warnings...)
+}
+
+// runsElsewhere reports whether a policy has rules that the background controller runs.
+func runsElsewhere(entry catalog.Entry) bool {
+	p := entry.Policy
+	return p != nil && !isAdmitted(entry) && (len(p.Generations)+len(p.Alterations) > 0 || len(p.Deletions) == 0)
 }
 
 // isAdmitted reports whether a document takes effect at admission, and so only once the API

@@ -13,10 +13,10 @@ import (
 
 // controllerInterval is the time between two checks for a controller; its Lease is renewed every
 // few seconds.
-const controllerInterval = 15 * time.Second
+const controllerInterval = 5 * time.Second
 
-// Controllers determines whether a process with the role background is running, if this one
-// does not have it: such a process leads by a Lease of its own. It is safe for concurrent use.
+// Controllers determines whether a process with a role is running, if this one does not have it: such
+// a process leads by a Lease of its own. It is safe for concurrent use.
 type Controllers struct {
 	Own       bool // this process has the role
 	Leases    coordination.LeasesGetter
@@ -26,8 +26,8 @@ type Controllers struct {
 	run   atomic.Bool
 }
 
-// runs reports whether rules about other objects run.
-func (c *Controllers) runs() bool { return c.Own || c.run.Load() }
+// Runs reports whether the rules of the role run.
+func (c *Controllers) Runs() bool { return c.Own || c.run.Load() }
 
 // Follow checks until ctx ends, and calls changed after a change.
 func (c *Controllers) Follow(ctx context.Context, changed func()) {

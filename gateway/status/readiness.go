@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
@@ -43,9 +44,10 @@ type Readiness struct {
 	// the error of a later one.
 	round      reconcile.Round
 	configured int64
+	holds      record.Coverage // of round
 	failed     error
 	observation
-	wake gateway.Signal
+	wake, coverage gateway.Signal
 	// policies are the results of the latest round for single policies, by ID.
 	policies map[string]policyRound
 }
@@ -59,6 +61,8 @@ type observation struct {
 	probed   error
 	// known: this leader has observed configurations in use, so that Unknown is a change.
 	known bool
+	// covered is what the observed configurations hold; nil for none.
+	covered *record.Coverage
 }
 
 // policyRound is the result of a round for a policy.
@@ -68,6 +72,8 @@ type policyRound struct {
 	excluded bool // it applies to excluded namespaces alone
 	// renewed: kinds that it names came since the configurations were last observed in use.
 	renewed bool
+	// native says that the API servers evaluate it themselves, or why they do not.
+	native string
 }
 
 // NewReadiness makes a Readiness, which calls changed when a condition may have changed.
@@ -86,17 +92,18 @@ func (r *Readiness) Begin(managed bool) {
 }
 
 // Kept records a successful round for a set of policies.
-func (r *Readiness) Kept(round reconcile.Round, sequence int64, policies []*policy.Policy) {
-	found := policyRounds(round, policies)
+func (r *Readiness) Kept(round reconcile.Round, sequence int64, policies []*policy.Policy, native Native) {
+	found := policyRounds(round, policies, native)
+	holds := native.coverage(policies)
 	r.mu.Lock()
 	before := r.observed
 	marks := [2]string{round.Mutating, round.Validating}
 	isSeen, isNew := marks == r.seen, marks != [2]string{r.round.Mutating, r.round.Validating}
-	r.round, r.configured, r.failed = round, sequence, nil
+	r.round, r.configured, r.holds, r.failed = round, sequence, holds, nil
 	for id, was := range r.policies {
 		now := found[id]
 		now.renewed = !isSeen && (was.renewed || len(now.absent.Kinds) < len(was.absent.Kinds))
-		if now.renewed || len(now.absent.Kinds)+len(now.warnings) > 0 {
+		if now.renewed || len(now.absent.Kinds)+len(now.warnings) > 0 || now.native != "" {
 			found[id] = now
 		}
 	}
@@ -104,7 +111,7 @@ func (r *Readiness) Kept(round reconcile.Round, sequence int64, policies []*poli
 	r.policies = found
 	switch {
 	case isSeen:
-		r.observed = sequence
+		r.observed, r.covered = sequence, &holds
 	case isNew: // the result of a probe of the same marks stays: the condition does not alternate
 		r.probed = nil
 	}
@@ -117,7 +124,7 @@ func (r *Readiness) Kept(round reconcile.Round, sequence int64, policies []*poli
 }
 
 // policyRounds returns the results of a round by policy, without empty ones.
-func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]policyRound {
+func policyRounds(round reconcile.Round, policies []*policy.Policy, native Native) map[string]policyRound {
 	found := map[string]policyRound{}
 	for _, w := range round.Warnings {
 		if w.Policy != "" {
@@ -128,9 +135,9 @@ func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]p
 	}
 	kinds := configuration.KindsOf(round.Resources)
 	for _, p := range policies {
-		if absent := kinds.Absent(p); len(absent.Kinds) > 0 {
-			one := found[p.ID()]
-			one.absent = absent
+		one := found[p.ID()]
+		one.absent, one.native = kinds.Absent(p), native.of(p)
+		if len(one.absent.Kinds) > 0 || one.native != "" {
 			found[p.ID()] = one
 		}
 	}
@@ -138,9 +145,23 @@ func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]p
 }
 
 func (r policyRound) equal(other policyRound) bool {
-	return r.renewed == other.renewed && r.excluded == other.excluded && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) &&
+	return r.renewed == other.renewed && r.excluded == other.excluded && r.native == other.native &&
+		r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) &&
 		slices.Equal(r.warnings, other.warnings)
 }
+
+// Holding returns the policies that the webhooks enforce; false before that is observed.
+func (r *Readiness) Holding() (record.Coverage, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.covered == nil {
+		return record.Coverage{}, false
+	}
+	return *r.covered, true
+}
+
+// HoldingChanged returns a channel that is closed when the webhooks are observed to enforce more.
+func (r *Readiness) HoldingChanged() <-chan struct{} { return r.coverage.Changed() }
 
 // about returns the result of the latest round for a policy.
 func (r *Readiness) about(id string) policyRound {
@@ -164,7 +185,7 @@ func (r *Readiness) Broke(err error) {
 func (r *Readiness) Lost() {
 	r.mu.Lock()
 	changed := r.observed != 0
-	r.observed, r.seen = 0, [2]string{}
+	r.observed, r.seen, r.covered = 0, [2]string{}, nil
 	r.mu.Unlock()
 	if changed {
 		r.changed()
@@ -189,7 +210,9 @@ func (r *Readiness) result(marks [2]string, err error) {
 	changed := err == nil || r.probed == nil || r.probed.Error() != err.Error()
 	r.probed = err
 	if err == nil {
-		r.seen, r.observed, r.known = marks, r.configured, true
+		holds := r.holds
+		r.seen, r.observed, r.known, r.covered = marks, r.configured, true, &holds
+		r.coverage.Notify()
 		for id, one := range r.policies {
 			one.renewed = false
 			r.policies[id] = one

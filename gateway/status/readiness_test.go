@@ -126,19 +126,19 @@ func TestReadiness(t *testing.T) {
 			want   string
 		}{
 			{"a new leader has seen nothing yet, and leaves the status as it is", func() {}, ""},
-			{"the first set is configured", func() { r.Kept(keptRound("1"), 1, nil) }, ""},
+			{"the first set is configured", func() { r.Kept(keptRound("1"), 1, nil, Native{}) }, ""},
 			{"one API server is late", func() { r.result(marks("1"), errors.New("late")) }, ""},
 			{"it is seen: b is in no configuration yet", func() { r.result(marks("1"), nil) }, "a True Active 5; b Unknown WebhookNotConfigured 6"},
 			{"nothing new", func() {}, ""},
-			{"b is configured", func() { r.Kept(keptRound("2"), 2, nil) }, "b Unknown WebhookNotObserved 6"},
+			{"b is configured", func() { r.Kept(keptRound("2"), 2, nil, Native{}) }, "b Unknown WebhookNotObserved 6"},
 			{"what comes of the probe before is late", func() { r.result(marks("1"), nil) }, ""},
 			{"an API server is late", func() { r.result(marks("2"), errors.New("late")) }, "b Unknown WebhookNotObserved 6"},
 			{"it is seen", func() { r.result(marks("2"), nil) }, "b True Active 6"},
-			{"a round that changes nothing", func() { r.Kept(keptRound("2"), 2, nil) }, ""},
+			{"a round that changes nothing", func() { r.Kept(keptRound("2"), 2, nil, Native{}) }, ""},
 			{"a round that fails leaves both", func() { r.Broke(errors.New("no")) }, ""},
-			{"another client changed a configuration", func() { r.Lost(); r.Kept(keptRound("3"), 2, nil) }, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+			{"another client changed a configuration", func() { r.Lost(); r.Kept(keptRound("3"), 2, nil, Native{}) }, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
 			{"it is seen again", func() { r.result(marks("3"), nil) }, "a True Active 5; b True Active 6"},
-			{"another set with the same configurations", func() { r.Kept(keptRound("3"), 3, nil) }, ""},
+			{"another set with the same configurations", func() { r.Kept(keptRound("3"), 3, nil, Native{}) }, ""},
 		} {
 			step.happen()
 			time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
@@ -163,22 +163,22 @@ func TestReadinessFails(t *testing.T) {
 		{"no round, after it", func(*Readiness) {}, GraceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
 		{"rounds fail", func(r *Readiness) { r.Broke(errors.New("discovery")) }, GraceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
 		{"probes fail", func(r *Readiness) {
-			r.Kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil, Native{})
 			r.result([2]string{"m1", "v1"}, errors.New("late"))
 		}, GraceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
 		{"probes are not permitted", func(r *Readiness) {
-			r.Kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil, Native{})
 			r.result([2]string{"m1", "v1"}, forbidden)
 		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
 		{"probes are not permitted, and a round changes nothing", func(r *Readiness) {
-			r.Kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil, Native{})
 			r.result([2]string{"m1", "v1"}, forbidden)
-			r.Kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil, Native{})
 		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
 		{"probes were not permitted, and the configurations are new", func(r *Readiness) {
-			r.Kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil, Native{})
 			r.result([2]string{"m1", "v1"}, forbidden)
-			r.Kept(keptRound("2"), 2, nil)
+			r.Kept(keptRound("2"), 2, nil, Native{})
 		}, GraceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
 		{"others keep the configurations", func(r *Readiness) { r.Begin(false) }, 0, "a Unknown WebhookNotManaged 5; b Unknown WebhookNotManaged 6"},
 	} {
@@ -217,20 +217,20 @@ func TestProbesUntilSeen(t *testing.T) {
 			}
 		}
 		expect("nothing is configured", time.Hour, 0, 0)
-		r.Kept(keptRound("1"), 1, nil)
+		r.Kept(keptRound("1"), 1, nil, Native{})
 		expect("it is seen at once", time.Hour, 1, 1)
-		r.Kept(keptRound("1"), 2, nil)
+		r.Kept(keptRound("1"), 2, nil, Native{})
 		expect("another set with the same configurations", time.Hour, 0, 0)
 		by.fail(errors.New("late"))
-		r.Kept(keptRound("2"), 3, nil)
+		r.Kept(keptRound("2"), 3, nil, Native{})
 		expect("an API server is late", time.Second, 4, 5)
 		expect("it stays late", 10*time.Minute, 60, 70)
-		r.Kept(keptRound("3"), 4, nil)
+		r.Kept(keptRound("3"), 4, nil, Native{})
 		expect("others come, and are probed at once", time.Millisecond, 1, 1)
 		by.fail(nil)
 		expect("they are seen", time.Hour, 1, 1)
 		by.fail(&probe.ForbiddenError{Err: errors.New("no")})
-		r.Kept(keptRound("4"), 5, nil)
+		r.Kept(keptRound("4"), 5, nil, Native{})
 		expect("not permitted", 5*time.Minute, 10, 11)
 		stop()
 		<-done
@@ -273,7 +273,7 @@ func TestKindNotServed(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			tells, r, _, _ := lead(t)
 			for i, round := range row.rounds {
-				r.Kept(round, 1, []*policy.Policy{row.policy})
+				r.Kept(round, 1, []*policy.Policy{row.policy}, Native{})
 				if i == 0 || row.seen == "2" {
 					r.result([2]string{round.Mutating, round.Validating}, nil)
 				}

@@ -25,6 +25,7 @@ type Reporter struct {
 	// Readiness tracks the policies in force at the API servers; it may be nil without a leader.
 	Readiness   *Readiness
 	Controllers *Controllers // may be nil
+	Deletions   *Deletions   // may be nil
 	// Roots returns why the content of a TrustRoot is not available; nil: all are available.
 	Roots func(*trustroot.TrustRoot) string
 	// Withheld returns why a policy does not deny by its current version; empty: it does. May be

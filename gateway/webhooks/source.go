@@ -16,12 +16,15 @@ import (
 
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
 	"github.com/quaymaster/quaymaster/webhook/configuration/served"
+	"github.com/quaymaster/quaymaster/webhook/lifetime"
 )
 
 // source makes the webhook configurations: it is a reconcile.Source.
@@ -34,6 +37,8 @@ type source struct {
 	// sequence is the number of set, which the last Input was made of, or of an earlier one.
 	sequence int64
 	set      *set.Set
+	natives  *natives
+	native   status.Native // the last that was read
 }
 
 // Input implements reconcile.Source.
@@ -47,7 +52,8 @@ func (w *source) Input(ctx context.Context) (configuration.Input, error) {
 	if err != nil {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
-	w.set = set
+	w.set, w.native = set, w.natives.read(ctx)
+	policies := slices.DeleteFunc(slices.Clone(set.Policies()), w.native.LeftOut)
 	w.served = served.Resources(lists, failed, w.served)
 	owner, err := w.owner(ctx)
 	if err != nil {
@@ -60,7 +66,7 @@ func (w *source) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	return configuration.Input{
 		Labelled: labelled,
-		Policies: unanswered(w.Settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(),
+		Policies: unanswered(w.Settings.FailurePolicy, slices.Concat(policies, overriding(set))), Exceptions: set.Exceptions(),
 		Resources: w.served, Failed: failed, CABundle: w.Certificates.Bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.Settings.Namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: w.Settings.ExcludedNamespaces},
@@ -143,8 +149,14 @@ func (w *source) owner(ctx context.Context) (metav1.OwnerReference, error) {
 // reconciler maintains the configurations; run it on one replica.
 func (w *source) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, error) {
 	api := w.Client.Typed.AdmissionregistrationV1()
+	if w.natives == nil {
+		w.natives = &natives{
+			client: w.Client.Typed.CoreV1(), namespace: w.Settings.Namespace, shadow: w.Settings.Shadow,
+			controllers: w.Natives, readiness: w.Readiness, log: w.Log,
+		}
+	}
 	return reconcile.New(reconcile.Options{
-		Source: w, Changed: changed,
+		Source: w, Changed: changed, Further: w.further,
 		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
 		Warned: func(warnings []configuration.Warning) {
 			for _, warning := range warnings {
@@ -153,7 +165,8 @@ func (w *source) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, err
 		},
 		Kept: func(round reconcile.Round) {
 			w.reconciled.Store(time.Now().Unix())
-			w.Readiness.Kept(round, w.sequence, w.set.Policies())
+			w.Readiness.Kept(round, w.sequence, w.set.Policies(), w.native)
+			w.natives.changed.Notify()
 		},
 		Wrote: w.wrote,
 		Failed: func(err error) {
@@ -161,6 +174,14 @@ func (w *source) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, err
 			w.Log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
+}
+
+// further returns the webhook for labels with the lifetime of objects, if they have an effect.
+func (w *source) further(in configuration.Input) []registration.MutatingWebhook {
+	if !w.Settings.Lifetimes || w.Settings.Shadow {
+		return nil
+	}
+	return []registration.MutatingWebhook{lifetime.Webhook(in.Client(lifetime.Path), generated.LifetimeAnnotation)}
 }
 
 // wrote records that a configuration was written. If another client works against the gateway,

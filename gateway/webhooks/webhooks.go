@@ -32,6 +32,9 @@ type Config struct {
 	Updates      gateway.Changing
 	Definitions  *gateway.Signal
 	Certificates Certificates
+	// Natives determines whether a process with the role native is running, which repairs native policies; nil means that
+	// none does, so that every policy has its webhook.
+	Natives *status.Controllers
 	// Readiness receives the results, which are part of the status of policies.
 	Readiness *status.Readiness
 	Metrics   Metrics
@@ -50,6 +53,8 @@ type Settings struct {
 	ExcludedNamespaces []string
 	Pinning            configuration.Pinning
 	BreakGlass, Shadow bool
+	// Lifetimes adds the webhook for labels with the lifetime of objects. A shadow has none.
+	Lifetimes bool
 	// OptIn applies ClusterImagePolicies only in labelled namespaces.
 	OptIn bool
 }
@@ -110,7 +115,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		return nil
 	}
 	changed := make(chan struct{}, 1)
-	reconciler, err := (&source{Config: config, reconciled: &c.reconciled}).reconciler(changed)
+	made := &source{Config: config, reconciled: &c.reconciled}
+	reconciler, err := made.reconciler(changed)
 	var asks *probe.Prober
 	if err == nil {
 		asks, err = probe.New(probe.Options{
@@ -131,6 +137,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	running.Go(func() { config.watch(ctx, notify) })
 	running.Go(func() { discovery.WatchDefinitions(ctx, config.Definitions, notify) })
 	running.Go(func() { config.Readiness.Run(ctx, asks) })
+	made.natives.follow(ctx, &running, notify)
 	reconciler.Run(ctx)
 	return nil
 }

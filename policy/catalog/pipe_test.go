@@ -38,7 +38,7 @@ func TestFileThatGoesAway(t *testing.T) {
 	}
 }
 
-// TestUnreadableFiles: what is no regular file is an error, and stops no later reload.
+// TestUnreadableFiles: anything but a regular file is an error, and stops no later reload.
 func TestUnreadableFiles(t *testing.T) {
 	catalog, err := New(Options{Dialects: []Dialect{nil}})
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/unsent"
 )
 
 // CheckKinds refuses kinds of which there are neither objects nor calls of webhooks; with admission
@@ -14,7 +14,7 @@ func (c *Constraint) CheckKinds(path string, admission bool) error {
 	var errs []error
 	for i, r := range c.rules {
 		for _, k := range r.kinds {
-			if why, stored := policy.WithoutWebhook(k.group, k.name); why != "" && (admission || !stored) {
+			if why, stored := unsent.Why(k.group, k.name); why != "" && (admission || !stored) {
 				errs = append(errs, field.Fail(path+".resourceRules["+strconv.Itoa(i)+"]", "a rule about %s could not hold: %s", k.name, why))
 				break
 			}

@@ -30,8 +30,8 @@ type FieldError = field.Error
 type Constraint struct {
 	rules, excluded   []rule
 	namespace, object labels.Selector // nil: everything
-	exact             bool
-	resources         Resources // may be nil
+	exact, native     bool            // native: as the API server matches its own policies
+	resources         Resources       // may be nil
 
 	namespaceRequirements []requirement.Requirement // those of namespace
 }
@@ -73,17 +73,22 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", withoutHints(resources))
 	c.namespace, errs[2] = selector(doc.NamespaceSelector, path+".namespaceSelector")
 	c.object, errs[3] = selector(doc.ObjectSelector, path+".objectSelector")
-	switch {
-	case doc.MatchPolicy == nil || *doc.MatchPolicy == "" || *doc.MatchPolicy == admission.Equivalent:
-	case *doc.MatchPolicy == admission.Exact:
-		c.exact = true
-	default:
-		errs[4] = field.Fail(path+".matchPolicy", "unknown value %q: want Exact or Equivalent", *doc.MatchPolicy)
-	}
+	c.exact, errs[4] = isExact(doc, path)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
 	return c, checkExcluded(doc, path)
+}
+
+// isExact reads matchPolicy.
+func isExact(doc *admission.MatchResources, path string) (bool, error) {
+	switch {
+	case doc.MatchPolicy == nil || *doc.MatchPolicy == "" || *doc.MatchPolicy == admission.Equivalent:
+		return false, nil
+	case *doc.MatchPolicy == admission.Exact:
+		return true, nil
+	}
+	return false, field.Fail(path+".matchPolicy", "unknown value %q: want Exact or Equivalent", *doc.MatchPolicy)
 }
 
 // SelectsObjects reports whether the constraint selects objects by their labels.

@@ -67,6 +67,10 @@ func (c *Constraint) matchesResource(s *policy.Subject) logic.Value {
 // an exclusion of pods covers these containers only where the match does by the same
 // reading.
 func (c *Constraint) appliesTo(s *policy.Subject, a action) (matched, applies logic.Value) {
+	if c.native {
+		applies = c.appliesNatively(s, a)
+		return applies, applies
+	}
 	exact, excluded := c.anyOf(c.rules, s, a, false), func() logic.Value { return c.anyOf(c.excluded, s, a, true).Not() }
 	if a.subresource != ephemeral || s.Kind != "Pod" || s.Group != "" {
 		return exact, logic.All(func() logic.Value { return exact }, excluded)

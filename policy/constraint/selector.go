@@ -28,6 +28,8 @@ func (c *Constraint) matchesNamespace(s *policy.Subject) logic.Value {
 	}
 	isNamespace := s.Group == "" && s.Kind == "Namespace"
 	switch {
+	case isNamespace && c.native:
+		return c.matchesNamespaceNatively(s)
 	case isNamespace && (!s.Object.IsZero() || !s.OldObject.IsZero()):
 		return matchesEither(c.namespace, s)
 	case s.Bare && s.Namespace == "":
@@ -52,6 +54,8 @@ func (c *Constraint) matchesObject(s *policy.Subject) logic.Value {
 		return logic.Indeterminate(lacking("the object's labels"))
 	case s.Object.IsZero() && s.OldObject.IsZero():
 		return logic.Indeterminate(errObjectUnknown)
+	case c.native:
+		return c.matchesObjectNatively(s)
 	}
 	return matchesEither(c.object, s)
 }

@@ -56,7 +56,7 @@ func targetsOf(rules []rule, asked func(*rule) ([]string, bool)) []policy.Target
 			for _, version := range r.askedVersions() {
 				t := policy.Target{Group: k.group, Version: version, Kind: k.name, Subresource: k.subresource, Operations: operations, Unserved: k.unserved}
 				if k.guessed {
-					t.Kind = "*"
+					t.Kind, t.Resource = "*", k.resource
 				}
 				list = add(list, t)
 				if k.name == "Pod" && k.subresource == "" {
@@ -111,15 +111,20 @@ func (r *rule) all() (operations []string, some bool) {
 	return operations, true
 }
 
+// add keeps one target for several resources without a known kind, and for every kind beside them.
 func add(list []policy.Target, t policy.Target) []policy.Target {
 	same := func(have policy.Target) bool {
 		return have.Group == t.Group && have.Version == t.Version && have.Kind == t.Kind && have.Subresource == t.Subresource &&
-			have.Resource == t.Resource && have.Unserved == t.Unserved && slices.Equal(have.Operations, t.Operations)
+			have.Unserved == t.Unserved && slices.Equal(have.Operations, t.Operations)
 	}
-	if slices.ContainsFunc(list, same) {
-		return list
+	i := slices.IndexFunc(list, same)
+	if i < 0 {
+		return append(list, t)
 	}
-	return append(list, t)
+	if t.Resource == "" {
+		list[i].Resource = ""
+	}
+	return list
 }
 
 // Rough returns the targets of a constraint that does not compile, as far as it can
@@ -147,12 +152,7 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 		for _, k := range r.kinds {
 			of := r
 			of.kinds = []kind{k}
-			for _, t := range targetsOf([]rule{of}, asked) {
-				if k.guessed {
-					t.Resource = k.resource
-				}
-				list = append(list, t)
-			}
+			list = append(list, targetsOf([]rule{of}, asked)...)
 		}
 	}
 	if len(list) > 0 && !isLater(resources) && !slices.ContainsFunc(list, func(t policy.Target) bool { return !t.Unserved }) {

@@ -181,6 +181,9 @@ func TestGoldenCompiles(t *testing.T) {
 		t.Fatalf("%d golden files for %d formats: %v", len(goldens), len(convert.Formats()), err)
 	}
 	for _, golden := range goldens {
+		if strings.HasPrefix(golden, "native/") || strings.HasPrefix(golden, "cel/") || strings.HasPrefix(golden, "suites/") {
+			continue // policies of other kinds, and suites, which these packages read
+		}
 		if list := compile(t, testkit.Must(os.ReadFile(golden))(t)); len(list) == 0 {
 			t.Errorf("%s: nothing was written", golden)
 		}

@@ -15,7 +15,8 @@ import (
 // verification needs no answers. One with a Judge is indeterminate until its judge is evaluated.
 // Decision.WithDigest handles a missing digest.
 func Check(check *policy.Check, answers policy.Answers) policy.Decision {
-	return evaluate(check, func(q policy.Question) answer { return answer{Answer: answers(q)} }).WithUncertainty()
+	dated := check.Dated(answers)
+	return evaluate(check, func(q policy.Question) answer { return answer{Answer: dated(q)} }).WithUncertainty()
 }
 
 // answer is the answer to a question, less the statements that a condition does not hold for.
@@ -31,7 +32,7 @@ func evaluate(check *policy.Check, ask answers) policy.Decision {
 	if decision, ok := policy.Decided(check); ok {
 		return decision
 	}
-	if check.Judge != nil {
+	if check.Judge != nil || check.Age.Whole {
 		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{{
 			Code: policy.Internal, Path: check.Entry, Message: "the policy's expressions were not asked, which is a defect",
 		}}}

@@ -14,7 +14,7 @@ var nearness = []verify.Code{
 	verify.WrongFormat, verify.Malformed, verify.WrongDigest, verify.WrongPredicate, verify.BadSignature,
 	verify.UntrustedChain, verify.WrongKey, verify.BadSCT, verify.NoSCT, verify.BadTimestamp, verify.BadLogEntry,
 	verify.WrongIdentity, verify.WrongExtension, verify.ExpiredCertificate, verify.NoTimestamp, verify.NoLogEntry,
-	verify.OutsideValidity, verify.Expired, verify.Revoked, verify.WrongAnnotation,
+	verify.OutsideValidity, verify.Expired, verify.TooOld, verify.Revoked, verify.WrongAnnotation,
 }
 
 // near ranks a reason among those of others. A verified but insufficient claim is nearer than any

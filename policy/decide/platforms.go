@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Platforms are the children of an index, and what is known about each.
+// Platforms are the children of an index, with the answers about each.
 type Platforms struct {
 	// Children are none for a manifest.
 	Children []image.Descriptor
@@ -74,7 +74,7 @@ func (p Platforms) Any(own policy.Decision) policy.Decision {
 	return own
 }
 
-// BesideIndex completes the decision own about a digest by what is not known about the index that
+// BesideIndex completes the decision own about a digest by the unknown parts of the index that
 // lists it: the decision index about that, or err where it could not be read. The index may be
 // verified in place of the digest, which is then not unsigned. No failure setting admits that: the
 // author of a workload chooses the tag.

@@ -23,5 +23,6 @@ var sentences = map[verify.Code]string{
 	verify.BadTimestamp:       "the timestamp is not of a trusted authority, or not of this signature",
 	verify.OutsideValidity:    "signed outside the time in which the authority is valid",
 	verify.Expired:            "the signature has expired",
+	verify.TooOld:             "signed too long ago",
 	verify.Revoked:            "a certificate of the signer was revoked",
 }

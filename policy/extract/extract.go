@@ -46,7 +46,7 @@ func Uses(o workload.Object, extractors []policy.Extractor) (uses []workload.Use
 		uses, err = workload.Extract(o)
 	}
 	if err == nil && len(uses) > maxImages {
-		err = fmt.Errorf("it names %d images, more than %d: make several objects of it", len(uses), maxImages)
+		err = fmt.Errorf("it names %d images, %w", len(uses), ErrTooMany)
 	}
 	if err != nil {
 		return nil, Unreadable{err}
@@ -57,6 +57,9 @@ func Uses(o workload.Object, extractors []policy.Extractor) (uses []workload.Use
 // maxImages bounds the images of one object. Pods have a few dozen containers at most,
 // and each image is compared with all others.
 const maxImages = 500
+
+// ErrTooMany means that an object names more images than are evaluated.
+var ErrTooMany = fmt.Errorf("more than %d: make several objects of it", maxImages)
 
 // Locations returns what a rule's extractors select in an object.
 func Locations(extractors []policy.Extractor) []workload.Extractor {

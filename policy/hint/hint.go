@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Of returns the hint for a reason code; empty for a code in favour of an image.
@@ -38,6 +39,7 @@ const (
 	CorrectMutation   = "correct the mutation rules that match it, or write the object as they would leave it"
 
 	NameDigest       = "name the image by digest"
+	CreateWithDigest = "create the object anew, with the image by digest"
 	NoVerifyDigest   = "name the image by digest, or set verifyDigest: false"
 	PinByWebhook     = "check that the mutating webhook configuration is there and matches the object, or name the image by digest"
 	DigestIfPersists = "retry; if it persists, name the image by digest"
@@ -78,6 +80,11 @@ var settings = strings.NewReplacer(
 // Write recommends a reference in place of the written one.
 func Write(ref string) string { return "write " + ref }
 
+// WaitUntil recommends to wait for the age of an image.
+func WaitUntil(at time.Time) string {
+	return "wait until " + at.UTC().Format(time.RFC3339) + ", or allow an urgent fix for a time with an ImageOverride, which has a reason and an end"
+}
+
 // ExplainMirror recommends the command that explains why an image is not redirected.
 func ExplainMirror(ref string) string {
 	return "run \"quaymaster mirror " + ref + "\" for what each target answers"
@@ -98,6 +105,8 @@ var byCode = map[string]string{
 	"missing-digest":       "name the image by digest, or let the policy pin it (mutateDigest)",
 	"not-pinned":           "name the image by digest, or let the policy pin it (mutateDigest)",
 	"unverified":           "let an expression of the policy verify the image (verifyImageSignatures), or set validationConfigurations.required: false",
+	"too-young":            "wait until the image is old enough, or allow an urgent fix for a time with an ImageOverride, which has a reason and an end",
+	"no-verified-time":     "sign with a transparency log or a timestamp authority that the policy accepts, and let a policy verify the image: its age counts from that",
 	"too-few-signers":      "let the missing signers sign the same digest (cosign sign IMAGE@DIGEST); two signatures by one key count once",
 	"image-not-found":      "check the name and the tag; a private repository needs a login (docker login) or a pull secret (imagePullSecrets)",
 	"access-refused":       "log in to the registry (docker login), or give a pull secret that may read the repository (imagePullSecrets)",
@@ -135,5 +144,6 @@ var byCode = map[string]string{
 	"bad-timestamp":       "give the policy the timestamp authority's certificates (ctlog.tsaCertChain, or in the trusted root), or sign again with the one that it trusts",
 	"outside-validity":    "sign again with an authority that is valid now; this one was retired (trust.retiredKeys, --retired-key or --signed-not-after)",
 	"expired":             "signature expired; sign the image again",
+	"too-old":             "sign, scan or attest again: the evidence is older than the requirement accepts",
 	"revoked":             "sign again with a certificate that is not revoked, and find out why this one was",
 }

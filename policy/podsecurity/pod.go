@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	core "k8s.io/api/core/v1"
@@ -127,7 +128,11 @@ func (p *Pod) decode() (*decoded, error) {
 // lean removes long fields without effect on security. It lists the removed fields, and
 // not the kept ones: a field that a later check reads is then present.
 func lean(spec map[string]any) map[string]any {
-	spec = without(spec, "affinity", "tolerations", "topologySpreadConstraints", "nodeSelector", "imagePullSecrets", "hostAliases", "dnsConfig", "readinessGates")
+	spec = without(spec, "affinity", "tolerations", "topologySpreadConstraints", "nodeSelector", "imagePullSecrets", "hostAliases", "dnsConfig", "readinessGates",
+		"overhead", "resources") // quantities, of which the exponents may take minutes to be parsed
+	if volumes, ok := spec["volumes"].([]any); ok {
+		spec["volumes"] = leanVolumes(volumes)
+	}
 	for _, kind := range kinds() {
 		list, ok := spec[kind].([]any)
 		if !ok {
@@ -143,6 +148,27 @@ func lean(spec map[string]any) map[string]any {
 		spec[kind] = leaner
 	}
 	return spec
+}
+
+// leanVolumes removes what has quantities from volumes. The checks read of which sort each is.
+func leanVolumes(volumes []any) []any {
+	leaner := slices.Clone(volumes)
+	for i, volume := range volumes {
+		v, ok := volume.(map[string]any)
+		if !ok {
+			continue
+		}
+		v = maps.Clone(v)
+		for sort, names := range map[string][]string{
+			"emptyDir": {"sizeLimit"}, "ephemeral": {"volumeClaimTemplate"}, "downwardAPI": {"items"}, "projected": {"sources"},
+		} {
+			if of, ok := v[sort].(map[string]any); ok {
+				v[sort] = without(of, names...)
+			}
+		}
+		leaner[i] = v
+	}
+	return leaner
 }
 
 // without returns a copy that lacks some fields.

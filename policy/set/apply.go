@@ -6,14 +6,14 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set/internal/objectindex"
 )
 
 // Mutate evaluates the mutations for a subject, in the order of policies and rules. Each mutation
 // reads the object as the previous ones left it. It returns the changed object, nil if nothing
 // changed, and the result of each rule that matches the object. A rule that could not be evaluated changes nothing.
 func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*policy.Subject) policy.Finder) (map[string]any, []policy.RuleResult) {
-	if len(s.mutations.all) == 0 {
+	if len(s.mutations.All) == 0 {
 		return nil, nil
 	}
 	var (
@@ -22,16 +22,16 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 		first   firstOnly
 	)
 	now := *subject
-	for _, i := range s.mutations.of(subject) {
-		m := &s.mutations.all[i]
-		result := policy.RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: policy.MutateRule, Action: m.policy.EffectOf("")}
+	apply := func(i int) {
+		m := &s.mutations.All[i]
+		result := policy.RuleResult{Policy: m.Policy, Rule: m.Rule.Name(), Kind: policy.MutateRule, Action: m.Policy.EffectOf("")}
 		if first.done(&result) {
-			continue
+			return
 		}
-		by, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now)
-		mutated := m.rule.Mutate(ctx, policy.Case{Subject: &now, Find: find(&now)})
+		by, easing := s.exceptedObject(ctx, m.Policy, result.Rule, &now)
+		mutated := m.Rule.Mutate(ctx, policy.Case{Subject: &now, Find: find(&now), Exempt: exemptions(easing)})
 		if !record(&result, mutated.Result, mutated.Reasons) {
-			continue
+			return
 		}
 		switch {
 		case len(by) > 0:
@@ -45,7 +45,54 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 		first.applied(&result)
 		results = append(results, result)
 	}
+	rules := s.mutations.Of(subject)
+	for _, i := range rules {
+		apply(i)
+	}
+	if again := reinvoked(s.mutations.All, rules, results); changed != nil && len(again) > 0 {
+		once := results
+		results = nil
+		for _, i := range again {
+			apply(i)
+		}
+		results = joinedResults(once, results)
+	}
 	return changed, results
+}
+
+// reinvocable is a mutation that may be evaluated again, once, on the object as all mutations left it.
+type reinvocable interface{ Reinvoke() bool }
+
+// reinvoked returns which of the rules are evaluated again, as by the API server where a mutation changed
+// the object: those that ask for it and applied.
+func reinvoked(all []objectindex.Entry[policy.Mutation], rules []int, results []policy.RuleResult) (again []int) {
+	for _, i := range rules {
+		m := &all[i]
+		rule, is := m.Rule.(reinvocable)
+		if !is || !rule.Reinvoke() {
+			continue
+		}
+		if at := resultOf(results, m.Policy, m.Rule.Name()); at >= 0 && results[at].Ruling.Result == policy.Pass {
+			again = append(again, i)
+		}
+	}
+	return again
+}
+
+func resultOf(results []policy.RuleResult, p *policy.Policy, rule string) int {
+	return slices.IndexFunc(results, func(r policy.RuleResult) bool { return r.Policy == p && r.Rule == rule })
+}
+
+// joinedResults are the results of rules, some of which were evaluated again: the later result counts.
+func joinedResults(results, again []policy.RuleResult) []policy.RuleResult {
+	for _, r := range again {
+		at := resultOf(results, r.Policy, r.Rule)
+		r.Changed = r.Changed || results[at].Changed
+		if r.Skip == "" {
+			results[at] = r
+		}
+	}
+	return results
 }
 
 // roomForResults bounds the preallocated results of one object: of a thousand rules, few may
@@ -55,21 +102,21 @@ const roomForResults = 32
 // Validate evaluates the validations for a subject, in the order of policies and rules, and
 // returns the result of each rule that matches it.
 func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy.Finder) []policy.RuleResult {
-	if len(s.validations.all) == 0 {
+	if len(s.validations.All) == 0 {
 		return nil
 	}
 	var results []policy.RuleResult
 	var first firstOnly
-	rules := s.validations.of(subject)
+	rules := s.validations.Of(subject)
 	for n, i := range rules {
-		v := &s.validations.all[i]
-		result := policy.RuleResult{Policy: v.policy, Rule: v.rule.Name(), Kind: policy.ValidateRule}
-		by, easing := s.exceptedObject(ctx, v.policy, result.Rule, subject)
-		validated := v.rule.Validate(ctx, policy.Case{Subject: subject, Find: find, Exempt: exemptions(easing)})
+		v := &s.validations.All[i]
+		result := policy.RuleResult{Policy: v.Policy, Rule: v.Rule.Name(), Kind: policy.ValidateRule}
+		by, easing := s.exceptedObject(ctx, v.Policy, result.Rule, subject)
+		validated := v.Rule.Validate(ctx, policy.Case{Subject: subject, Find: find, Exempt: exemptions(easing)})
 		if !record(&result, validated.Result, validated.Reasons) {
 			continue
 		}
-		result.Action, result.AuditAnnotations, result.Properties = v.policy.EffectOf(validated.Action), validated.AuditAnnotations, validated.Properties
+		result.Action, result.AuditAnnotations, result.Properties = v.Policy.EffectOf(validated.Action), validated.AuditAnnotations, validated.Properties
 		if first.done(&result) {
 			continue
 		}
@@ -90,10 +137,10 @@ func (s *Set) Validate(ctx context.Context, subject *policy.Subject, find policy
 
 // MayMutate reports whether a mutation may match a subject, by its kind, its namespace and the
 // operation.
-func (s *Set) MayMutate(subject *policy.Subject) bool { return s.mutations.may(subject) }
+func (s *Set) MayMutate(subject *policy.Subject) bool { return s.mutations.May(subject) }
 
 // MayValidate reports the same of the validations.
-func (s *Set) MayValidate(subject *policy.Subject) bool { return s.validations.may(subject) }
+func (s *Set) MayValidate(subject *policy.Subject) bool { return s.validations.May(subject) }
 
 // record records a rule's result, and reports whether the rule matches the object at all.
 func record(r *policy.RuleResult, result policy.Result, reasons []policy.Reason) bool {
@@ -172,78 +219,8 @@ func exempt(r *policy.RuleResult, by []*policy.Exception) {
 	if len(by) == 0 {
 		return
 	}
-	r.Skip, r.Exception, r.Others, r.Ruling = skipReason(by[0]), by[0], by[1:], policy.Ruling{}
+	r.Skip, r.Exception, r.Others, r.Ruling = SkipReason(by[0]), by[0], by[1:], policy.Ruling{}
 	for _, e := range r.Others {
-		r.Skip += "; " + skipReason(e)
+		r.Skip += "; " + SkipReason(e)
 	}
-}
-
-// targeted is the element of an objectIndex.
-type targeted interface {
-	Name() string
-	Targets() []policy.Target
-}
-
-// objectRule is a rule about objects in its set.
-type objectRule[R targeted] struct {
-	policy *policy.Policy
-	rule   R
-}
-
-// objectIndex finds the rules that may match a subject by its kind.
-type objectIndex[R targeted] struct {
-	all    []objectRule[R]
-	byKind map[string][]int
-	any    []int // of kinds that are patterns
-}
-
-func (x *objectIndex[R]) add(p *policy.Policy, rules []R) {
-	if x.byKind == nil {
-		x.byKind = map[string][]int{}
-	}
-	for _, rule := range rules {
-		i := len(x.all)
-		x.all = append(x.all, objectRule[R]{policy: p, rule: rule})
-		targets := rule.Targets()
-		if len(targets) == 0 || slices.ContainsFunc(targets, func(t policy.Target) bool { return wildcard.Contains(t.Kind) }) {
-			x.any = append(x.any, i)
-			continue
-		}
-		for _, t := range targets {
-			if list := x.byKind[t.Kind]; len(list) == 0 || list[len(list)-1] != i {
-				x.byKind[t.Kind] = append(list, i)
-			}
-		}
-	}
-}
-
-// of returns the positions of the rules that may match a subject, in order.
-func (x *objectIndex[R]) of(subject *policy.Subject) []int {
-	list := x.byKind[subject.Kind]
-	switch {
-	case subject.IsBody(): // its kind is not the one that rules name
-		list = make([]int, len(x.all))
-		for i := range list {
-			list[i] = i
-		}
-	case len(x.any) > 0:
-		list = slices.Concat(list, x.any)
-		slices.Sort(list)
-	}
-	outside := func(i int) bool {
-		p := x.all[i].policy
-		return p.Namespace != "" && p.Namespace != subject.Home() || policy.OnlyDocuments(x.all[i].rule) != subject.Document
-	}
-	if !slices.ContainsFunc(list, outside) {
-		return list
-	}
-	return slices.DeleteFunc(slices.Clone(list), outside)
-}
-
-// may reports whether a rule may match a subject.
-func (x *objectIndex[R]) may(subject *policy.Subject) bool {
-	return slices.ContainsFunc(x.of(subject), func(i int) bool {
-		targets := x.all[i].rule.Targets()
-		return len(targets) == 0 || slices.ContainsFunc(targets, func(t policy.Target) bool { return t.Means(subject) && t.IsAt(subject.Operation) })
-	})
 }

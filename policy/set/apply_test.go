@@ -156,7 +156,7 @@ func TestANamespaceIsNotItsOwn(t *testing.T) {
 			"changes it":          changed != nil,
 			"judges it":           len(set.Validate(t.Context(), s, none)) > 0,
 			"judges its images":   len(set.Plan(t.Context(), s, none).Results) > 0,
-			"generates because":   len(set.Generate(t.Context(), s, none)) > 0,
+			"generates because":   len(set.Generate(t.Context(), policy.Case{Subject: s, Find: none})) > 0,
 			"alters because":      len(set.Alterations(t.Context(), s, none)) > 0,
 			"may change it":       set.MayMutate(s),
 			"may judge it":        set.MayValidate(s),

@@ -5,37 +5,40 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set/internal/objectindex"
+	"github.com/quaymaster/quaymaster/policy/source"
 )
 
 // GenerateResult is the result of a Generation.
 type GenerateResult struct {
 	policy.RuleResult
-	// NeedsRequester and Terms are as in Generation.
-	NeedsRequester bool
-	Terms          policy.Terms
-	// Objects are set if the rule passes.
-	Objects []policy.Downstream
+	NeedsRequester bool                // as in Generation
+	Terms          policy.Terms        // as in Generation
+	Objects        []policy.Downstream // set if the rule passes
+	source.Read                        // as in policy.Generated
 }
 
 // Generate returns the results of the generations that match a trigger, in the order of policies and rules.
-func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy.Finder) []GenerateResult {
-	if len(s.generations.all) == 0 {
+func (s *Set) Generate(ctx context.Context, about policy.Case) []GenerateResult {
+	subject := about.Subject
+	if len(s.generations.All) == 0 {
 		return nil
 	}
 	var results []GenerateResult
 	var first firstOnly
-	for _, i := range s.generations.of(subject) {
-		g := &s.generations.all[i]
-		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: policy.GenerateRule},
-			NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
+	for _, i := range s.generations.Of(subject) {
+		g := &s.generations.All[i]
+		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.Policy, Rule: g.Rule.Name(), Kind: policy.GenerateRule},
+			NeedsRequester: g.Rule.NeedsRequester(), Terms: g.Rule.Terms()}
 		if first.done(&result.RuleResult) {
 			continue
 		}
-		generated := g.rule.Generate(ctx, policy.Case{Subject: subject, Find: find})
+		generated := g.Rule.Generate(ctx, about)
 		if !record(&result.RuleResult, generated.Result, generated.Reasons) {
 			continue
 		}
-		if by, _ := s.exceptedObject(ctx, g.policy, result.Rule, subject); len(by) > 0 {
+		result.Read = generated.Read
+		if by, _ := s.exceptedObject(ctx, g.Policy, result.Rule, subject); len(by) > 0 {
 			exempt(&result.RuleResult, by)
 		} else if result.Ruling.Result == policy.Pass {
 			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
@@ -64,26 +67,26 @@ type AlterResult struct {
 
 // Alterations returns the results of the alterations that match a trigger, in the same order. It alters nothing.
 func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find policy.Finder) []AlterResult {
-	if len(s.alterations.all) == 0 {
+	if len(s.alterations.All) == 0 {
 		return nil
 	}
 	var results []AlterResult
 	var first firstOnly
 	about := policy.Case{Subject: subject, Find: find}
-	for _, i := range s.alterations.of(subject) {
-		a := &s.alterations.all[i]
+	for _, i := range s.alterations.Of(subject) {
+		a := &s.alterations.All[i]
 		result := AlterResult{
-			RuleResult:     policy.RuleResult{Policy: a.policy, Rule: a.rule.Name(), Kind: policy.AlterRule},
-			OnPolicyChange: a.rule.OnPolicyChange(), SkipGenerated: a.rule.SkipGenerated(), NeedsRequester: a.rule.NeedsRequester(),
+			RuleResult:     policy.RuleResult{Policy: a.Policy, Rule: a.Rule.Name(), Kind: policy.AlterRule},
+			OnPolicyChange: a.Rule.OnPolicyChange(), SkipGenerated: a.Rule.SkipGenerated(), NeedsRequester: a.Rule.NeedsRequester(),
 		}
 		if first.done(&result.RuleResult) {
 			continue
 		}
-		selected := a.rule.Existing(ctx, about)
+		selected := a.Rule.Existing(ctx, about)
 		if !record(&result.RuleResult, selected.Result, selected.Reasons) {
 			continue
 		}
-		if by, _ := s.exceptedObject(ctx, a.policy, result.Rule, subject); len(by) > 0 {
+		if by, _ := s.exceptedObject(ctx, a.Policy, result.Rule, subject); len(by) > 0 {
 			exempt(&result.RuleResult, by)
 		} else if result.Ruling.Result == policy.Pass {
 			result.Selections, result.Alter = selected.Selections, selected.Alter
@@ -113,14 +116,14 @@ func (s *Set) NeedsRequester(subject *policy.Subject) bool {
 
 // aboutOthers is the common interface of rules for other objects.
 type aboutOthers interface {
-	targeted
+	objectindex.Rule
 	Selects(subject *policy.Subject) bool
 	NeedsRequester() bool
 }
 
-func anyRule[R aboutOthers](x *objectIndex[R], subject *policy.Subject, is func(aboutOthers) bool) bool {
-	if len(x.all) == 0 {
+func anyRule[R aboutOthers](x *objectindex.Index[R], subject *policy.Subject, is func(aboutOthers) bool) bool {
+	if len(x.All) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(x.of(subject), func(i int) bool { return is(x.all[i].rule) })
+	return slices.ContainsFunc(x.Of(subject), func(i int) bool { return is(x.All[i].Rule) })
 }

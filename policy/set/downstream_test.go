@@ -120,7 +120,7 @@ func TestRulesAboutOthers(t *testing.T) {
 			objects, selections := 0, 0
 			trigger := configMap("team", nil)
 			trigger.Time = now
-			for _, r := range set.Generate(t.Context(), trigger, nil) {
+			for _, r := range set.Generate(t.Context(), policy.Case{Subject: trigger}) {
 				made, objects = append(made, word(r.RuleResult)), objects+len(r.Objects)
 				if !r.Terms.Synchronize || r.Changed != (len(r.Objects) > 0) {
 					t.Errorf("%+v", r)

@@ -88,9 +88,9 @@ func countRules(e *policy.Exception) int {
 	return n
 }
 
-// isActive reports whether the exception has not ended at a time.
-func isActive(e *policy.Exception, at time.Time) bool {
-	return e.Expires.IsZero() || at.Before(e.Expires)
+// Excepts reports whether an exception names a rule of a policy, and has not ended at a time.
+func Excepts(e *policy.Exception, p *policy.Policy, rule string, at time.Time) bool {
+	return names(e, p, rule) && (e.Expires.IsZero() || at.Before(e.Expires))
 }
 
 func names(e *policy.Exception, p *policy.Policy, rule string) bool {
@@ -110,8 +110,8 @@ func isOfKind(r policy.ExceptedRule, kind string) bool {
 	return r.Kind == kind
 }
 
-// skipReason names the exception for messages.
-func skipReason(e *policy.Exception) string {
+// SkipReason names the exception for messages.
+func SkipReason(e *policy.Exception) string {
 	text := "the policy exception " + e.ID() + " leaves it alone"
 	if !e.Expires.IsZero() {
 		text += " until " + e.Expires.UTC().Format(time.RFC3339)
@@ -126,7 +126,7 @@ func skipReason(e *policy.Exception) string {
 func (s *Set) speaking(ctx context.Context, p *policy.Policy, rule string, subject *policy.Subject) []*policy.Exception {
 	var list []*policy.Exception
 	for _, e := range s.exceptions {
-		if !names(e, p, rule) || !isActive(e, subject.Time) {
+		if !Excepts(e, p, rule, subject.Time) {
 			continue
 		}
 		if e.Scope != nil {
@@ -196,11 +196,11 @@ func (s *Set) except(ctx context.Context, m ruleIn, checks []policy.Check, subje
 	covered := covering(speaking, images)
 	for i := range checks {
 		if e := covered[calledOf(checks[i].Image)]; e != nil && checks[i].Skip == "" {
-			checks[i].Skip, checks[i].Exception = skipReason(e), e
+			checks[i].Skip, checks[i].Exception = SkipReason(e), e
 		}
 		at := slices.IndexFunc(speaking, func(e *policy.Exception) bool { return reference.ExemptsTag(e.Images, checks[i].Image.Ref) })
 		if at >= 0 && checks[i].Judge == nil && checks[i].Image.Copy.IsZero() { // the tag of a copy may be another image's
-			checks[i].AtTag = &policy.Check{Skip: skipReason(speaking[at]), Exception: speaking[at]}
+			checks[i].AtTag = &policy.Check{Skip: SkipReason(speaking[at]), Exception: speaking[at]}
 		}
 	}
 }

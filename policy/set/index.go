@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/requirements"
 )
 
 // listed is the number of rules up to which each rule is evaluated, so that a user sees why each
@@ -47,9 +48,13 @@ const seenWords = 256
 
 func newIndex(policies []*policy.Policy) *index {
 	x := &index{}
-	for _, p := range policies {
-		for _, r := range p.Rules {
-			x.members = append(x.members, ruleIn{policy: p, rule: r})
+	for _, last := range []bool{false, true} {
+		for _, p := range policies {
+			for _, r := range p.Rules {
+				if requirements.Is(r) == last {
+					x.members = append(x.members, ruleIn{policy: p, rule: r})
+				}
+			}
 		}
 	}
 	if len(x.members) > listed {

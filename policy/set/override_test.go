@@ -187,6 +187,8 @@ func TestOverridesOfOtherNames(t *testing.T) {
 		{"its usual name in the pattern", "docker.io/bad/*", "registry-1.docker.io/bad/app", true, true},
 		{"another repository of Docker Hub", "registry-?.docker.io/bad/*", "registry-1.docker.io/good/app", false, false},
 		{"an IPv4 address as IPv6", "10.0.0.5:5000/bad", "[::ffff:10.0.0.5]:5000/bad", true, false},
+		{"another name of the public registry", "public.ecr.aws/bad/*", "ecr-public.aws.com/bad/app", true, false},
+		{"another name of Google's registry", "gcr.io/bad/*", "us-docker.pkg.dev/bad/gcr.io/app", true, false},
 		{"another repository there", ecr + "/bad", "1.dkr-ecr.eu-west-1.on.aws/good", false, false},
 		{"another account's", ecr + "/bad", "2.dkr-ecr.eu-west-1.on.aws/bad", false, false},
 		{"another port", "10.0.0.5:5000/bad", "[::ffff:10.0.0.5]:5001/bad", false, false},

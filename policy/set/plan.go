@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/requirements"
 )
 
 // Plan holds the checks of a set of policies for a subject.
@@ -32,10 +33,15 @@ func (s *Set) Plan(ctx context.Context, subject *policy.Subject, find policy.Fin
 	}
 	var plan Plan
 	for _, member := range s.index.candidates(subject, standard) {
-		checks, results := s.planRule(ctx, member, subject, looked)
+		finder := policy.Finder(looked)
+		if requirements.Is(member.rule) {
+			finder = requirements.Finder(looked, plan.Checks)
+		}
+		checks, results := s.planRule(ctx, member, subject, finder)
 		plan.Checks = append(plan.Checks, checks...)
 		plan.Results = append(plan.Results, results...)
 	}
+	requirements.Bound(plan.Checks)
 	return plan
 }
 
@@ -43,14 +49,14 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *policy.Subject, f
 	skipped := func(why string) ([]policy.Check, []policy.RuleResult) {
 		return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: why, Unchanged: why == unchanged}}
 	}
-	if subject.Document && !policy.OnlyDocuments(m.rule) {
+	if subject.Document && !policy.OnlyDocuments(m.rule) && !requirements.Is(m.rule) {
 		return skipped("it is about Kubernetes objects")
 	}
 	images, unreadable := policy.ImagesOf(ctx, m.rule, subject, find)
 	images, renewed := s.renew(ctx, m, subject, images)
 	failed := func(err error) ([]policy.Check, []policy.RuleResult) {
 		if e := s.excepted(ctx, m, subject, images); e != nil {
-			return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: skipReason(e), Exception: e}}
+			return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: SkipReason(e), Exception: e}}
 		}
 		return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed,
 			Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
@@ -98,7 +104,7 @@ func (s *Set) ruled(ctx context.Context, m ruleIn, subject *policy.Subject, imag
 		return nil
 	}
 	if e := s.excepted(ctx, m, subject, images); e != nil {
-		return []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: skipReason(e), Exception: e}}
+		return []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: SkipReason(e), Exception: e}}
 	}
 	results := make([]policy.RuleResult, len(judges))
 	for i, planned := range judges {

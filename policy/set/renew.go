@@ -24,8 +24,8 @@ func areRematching(exceptions []*policy.Exception, p *policy.Policy, rule string
 }
 
 // renew returns the images as a rule sees them: one of the old object is unchanged only if the rule
-// had a check for it there, since an author could add the label that selects it later. Renewed means
-// that it had none. Where that is not known, the images are evaluated, but must not block updates.
+// had a check for it there, since an author could add the label that selects it later. One that its tag may
+// have exempted had none. Renewed means that it had none. Where that is not known, the images are evaluated, but must not block updates.
 func (s *Set) renew(ctx context.Context, m ruleIn, subject *policy.Subject, images []policy.Image) (seen []policy.Image, renewed bool) {
 	of, states := m.rule.(policy.Rematching)
 	mayRematch := !states || of.MayRematch() || areRematching(s.exceptions, m.policy, m.rule.Name())
@@ -47,7 +47,9 @@ func (s *Set) renew(ctx context.Context, m ruleIn, subject *policy.Subject, imag
 	}
 	s.except(ctx, m, before.Checks, &old)
 	for i := range fresh {
-		had := slices.ContainsFunc(before.Checks, func(c policy.Check) bool { return c.Skip == "" && c.Image.Pointer == fresh[i].Pointer })
+		had := slices.ContainsFunc(before.Checks, func(c policy.Check) bool {
+			return c.Skip == "" && c.AtTag == nil && c.Image.Pointer == fresh[i].Pointer
+		})
 		fresh[i].Unchanged = images[i].Unchanged && had
 		renewed = renewed || images[i].Unchanged && !had
 	}

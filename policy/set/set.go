@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set/internal/objectindex"
 )
 
 // Set is the policies of one moment, sorted by ID.
@@ -21,10 +22,10 @@ type Set struct {
 	hash, rulesHash, policiesHash string
 	index                         *index
 	pinning                       []*policy.Policy // with a rule that PinsNamed
-	mutations                     objectIndex[policy.Mutation]
-	validations                   objectIndex[policy.Validation]
-	generations                   objectIndex[policy.Generation]
-	alterations                   objectIndex[policy.Alteration]
+	mutations                     objectindex.Index[policy.Mutation]
+	validations                   objectindex.Index[policy.Validation]
+	generations                   objectindex.Index[policy.Generation]
+	alterations                   objectindex.Index[policy.Alteration]
 }
 
 // New joins policies. Two with the same ID are an error: one would silently replace the other.
@@ -54,10 +55,16 @@ func New(policies ...*policy.Policy) (*Set, error) {
 		if slices.ContainsFunc(p.Rules, policy.PinsNamed) {
 			set.pinning = append(set.pinning, p)
 		}
-		set.mutations.add(p, p.Mutations)
-		set.validations.add(p, p.Validations)
-		set.generations.add(p, p.Generations)
-		set.alterations.add(p, p.Alterations)
+		set.validations.Add(p, p.Validations)
+		set.generations.Add(p, p.Generations)
+		set.alterations.Add(p, p.Alterations)
+	}
+	for _, ofServer := range []bool{true, false} {
+		for _, p := range sorted {
+			if p.OfServer == ofServer {
+				set.mutations.Add(p, p.Mutations)
+			}
+		}
 	}
 	return set, nil
 }

@@ -19,11 +19,9 @@ func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filt
 	place := t.policyOf(r)
 	left := t.apartFor(r, place)
 	switch {
-	case left != nil && left.unread:
+	case left != nil:
 		blank.Message = left.why
 		return every(blank.As(result.Failed, unreadReason), r, filter)
-	case left != nil:
-		return every(blank.As(result.Failed, left.why), r, filter)
 	case place < 0:
 		return every(blank.As(result.Failed, "no policy of the suite has this name"), r, filter)
 	}
@@ -77,7 +75,7 @@ const unreadReason = "the policy could not be read"
 func (t *compiledSuite) apartFor(r *document.Row, place int) *notEvaluated {
 	for i := range t.apart {
 		left := &t.apart[i]
-		if left.Is(r.Policy) && (place < 0 || left.unread && (r.Selects(left.Object.Kind()) || !r.Selects(t.policies[place].Object.Kind()))) {
+		if left.Is(r.Policy) && (place < 0 || (r.Selects(left.Object.Kind()) || !r.Selects(t.policies[place].Object.Kind()))) {
 			return left
 		}
 	}

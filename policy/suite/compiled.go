@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy/deletion"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
@@ -39,19 +39,22 @@ func compile(s *loaded, on backing) (*compiledSuite, error) {
 	if err != nil {
 		return nil, err
 	}
+	compilers.Native = compilers.Native.Unbound()
 	evaluator, err := evaluation.New(evaluation.Config{
+		Deletions: deletion.Decider{Unprotected: true},
 		Compilers: compilers, Registries: on.registries, Prover: on.prover, Rewrite: on.swap,
-		Policies: s.policies, Exceptions: s.exceptionFiles, Values: s.values, User: s.user, Targets: s.targets,
-		Labels: func(namespace string) (map[string]string, bool) { return s.cluster.Labels(namespace), true },
+		Policies: s.policies, Exceptions: s.exceptionFiles, Values: s.values, User: s.user,
+		Existing: evaluation.Existing{Targets: s.targets, Sources: evaluation.Sources{Resources: s.cluster}},
+		Labels:   func(namespace string) (map[string]string, bool) { return s.cluster.Labels(namespace), true },
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.policies = evaluator.Policies()
+	s.policies, s.warnings = evaluator.Policies(), append(s.warnings, evaluator.Warnings()...)
 	for _, left := range evaluator.Unread() {
-		s.apart = append(s.apart, notEvaluated{Policy: left.Policy, why: left.Err.Error(), unread: true})
+		s.apart = append(s.apart, notEvaluated{Policy: left.Policy, why: left.Err.Error()})
 	}
-	if len(s.policies) == 0 && slices.ContainsFunc(s.apart, func(left notEvaluated) bool { return left.unread }) {
+	if len(s.policies) == 0 && len(s.apart) > 0 {
 		var reasons []error
 		for _, left := range s.apart {
 			reasons = append(reasons, errors.New(left.why))

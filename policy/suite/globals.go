@@ -49,8 +49,8 @@ func (s *loaded) hold() error {
 	return nil
 }
 
-// holdGiven sets an entry to the suite's value. Projections are the suite's, else those of the
-// entry's document.
+// holdGiven sets an entry to the suite's value. With projections of the suite it is an object of them, as in Kyverno's
+// command line; the entry's document has projections of its own.
 func (s *loaded) holdGiven(globals *evaluation.Globals, e *document.GlobalEntry) error {
 	value, err := s.valueOf(globals.Expressions, e)
 	if err != nil {
@@ -58,16 +58,13 @@ func (s *loaded) holdGiven(globals *evaluation.Globals, e *document.GlobalEntry)
 	}
 	spec := map[string]any{"apiCall": map[string]any{"urlPath": "/apis/suite/v1/values"}}
 	var projections []any
-	for _, p := range e.Projections {
-		projections = append(projections, map[string]any{"name": p.Name, "jmesPath": p.Path})
-	}
-	if projections == nil {
-		for _, o := range s.cluster.Objects {
-			if globalcontext.Recognises(o.APIVersion(), o.Kind()) && o.Name() == e.Name {
-				written, _ := o.Content()["spec"].(map[string]any)
-				projections, _ = written["projections"].([]any)
-			}
+	if len(e.Projections) > 0 {
+		value, projections, err = projected(globals.Expressions, e, value)
+		if err != nil {
+			return err
 		}
+	} else {
+		projections = s.writtenProjections(e.Name)
 	}
 	if projections != nil {
 		spec["projections"] = projections
@@ -79,6 +76,42 @@ func (s *loaded) holdGiven(globals *evaluation.Globals, e *document.GlobalEntry)
 		return err
 	}
 	return globals.Put(text, func(*globalcontext.Entry) (any, error) { return value, nil })
+}
+
+// projected returns an object of the suite's projections of a value, and projections of that object to its members.
+func projected(expressions *jmespath.Engine, e *document.GlobalEntry, value any) (any, []any, error) {
+	members, projections := map[string]any{}, []any{}
+	for i, p := range e.Projections {
+		place := fmt.Sprintf("projections[%d]", i)
+		if _, twice := members[p.Name]; p.Name == "" || twice {
+			return nil, nil, fmt.Errorf("%s.name: %q is empty, or there twice", place, p.Name)
+		}
+		query, err := expressions.Compile(p.Path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s.path: %w", place, err)
+		}
+		members[p.Name], err = query.Search(value)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s.path: %w", place, err)
+		}
+		name, err := json.Marshal(p.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		projections = append(projections, map[string]any{"name": p.Name, "jmesPath": string(name)})
+	}
+	return members, projections, nil
+}
+
+// writtenProjections returns the projections of an entry's document; nil for none.
+func (s *loaded) writtenProjections(name string) (projections []any) {
+	for _, o := range s.cluster.Objects {
+		if globalcontext.Recognises(o.APIVersion(), o.Kind()) && o.Name() == name {
+			written, _ := o.Content()["spec"].(map[string]any)
+			projections, _ = written["projections"].([]any)
+		}
+	}
+	return projections
 }
 
 // valueOf returns the suite's value of an entry.

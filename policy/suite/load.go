@@ -99,8 +99,6 @@ type loaded struct {
 type notEvaluated struct {
 	evaluation.Policy
 	why string
-	// unread: it has an error, as opposed to a kind that is not implemented.
-	unread bool
 }
 
 // load reads the suite of a document, and the files that it names.
@@ -270,6 +268,9 @@ func (s *loaded) readObjects() error {
 	if err != nil {
 		return err
 	}
+	if err := s.readCloned(); err != nil {
+		return err
+	}
 	s.cluster.Add(parameters...)
 	s.cluster.Add(s.targets...)
 	s.cluster.Add(s.resources...)
@@ -317,14 +318,11 @@ func (s *loaded) readPolicies() error {
 	for _, name := range s.Policies {
 		objects, err := readObjects(s.file(name))
 		if err != nil {
-			s.apart = append(s.apart, notEvaluated{why: fmt.Sprintf("policies: %v", err), unread: true})
+			s.apart = append(s.apart, notEvaluated{why: fmt.Sprintf("policies: %v", err)})
 		}
 		for _, object := range s.inNamespace(objects) {
-			left := engine.LeftAside(object)
 			_, defines := constraint.Defined(object)
 			switch {
-			case left != "":
-				s.apart = append(s.apart, notEvaluated{Policy: evaluation.Policy{Object: object}, why: left})
 			case object.Kind() == "PolicyException":
 				s.exceptionFiles = append(s.exceptionFiles, object)
 			case defines || engine.IsResource(object) || globalcontext.Recognises(object.APIVersion(), object.Kind()):

@@ -71,7 +71,27 @@ spec:
     match: {any: [{resources: {kinds: [Namespace]}}]}
     generate: {apiVersion: v1, kind: ResourceQuota, name: quota, namespace: "{{ request.object.metadata.name }}", data: {spec: {hard: {pods: "10"}}}}
 `
-	quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: quota, namespace: shop}\nspec: {hard: {pods: \"10\"}}\n"
+	clonePolicy = `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: pull}
+spec:
+  rules:
+  - name: pull
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate: {apiVersion: v1, kind: Secret, name: regcred, namespace: "{{ request.object.metadata.name }}", clone: {name: regcred, namespace: platform}}
+  - name: list
+    match: {any: [{resources: {kinds: [Namespace]}}]}
+    generate: {namespace: "{{ request.object.metadata.name }}", cloneList: {kinds: [v1/Secret], namespace: platform, selector: {matchExpressions: [{key: copied, operator: In, values: ["yes", "true"]}]}}}
+`
+	generatingPolicy = `apiVersion: policies.kyverno.io/v1
+kind: GeneratingPolicy
+metadata: {name: pull-cel}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [namespaces]}]}
+  generate: [{expression: 'generator.Apply(object.metadata.name, [resource.Get("v1", "secrets", "platform", "regcred")])'}]
+`
+	pullSecret = "apiVersion: v1\nkind: Secret\nmetadata: {name: regcred, namespace: platform, labels: {copied: \"yes\"}}\ndata: {a: Yg==}\n"
+	quota      = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: quota, namespace: shop}\nspec: {hard: {pods: \"10\"}}\n"
 )
 
 // TestExpectedDifferences: as in Kyverno, a row that expects fail and names a file holds where a rule that
@@ -80,6 +100,7 @@ func TestExpectedDifferences(t *testing.T) {
 	t.Parallel()
 	network := strings.ReplaceAll(mutatingPolicy, "NAME", "network")
 	other := strings.ReplaceAll(ownedPod, "owner: shop", "owner: blog")
+	ofShop := strings.ReplaceAll(pullSecret, "platform", "shop")
 	for _, c := range []struct {
 		reason, row, file string
 		want              [3]int
@@ -102,8 +123,20 @@ func TestExpectedDifferences(t *testing.T) {
 		{"generated, another, and pass is expected", "{policy: quota, rule: quota, kind: Namespace, resources: [shop], generatedResource: file.yaml, result: pass}", strings.ReplaceAll(quota, "10", "11"), [3]int{0, 1}, ""},
 		{"generated, another, and fail is expected", "{policy: quota, rule: quota, kind: Namespace, resources: [shop], generatedResource: file.yaml, result: fail}", strings.ReplaceAll(quota, "10", "11"), [3]int{1}, ""},
 		{"generated, the same, and fail is expected", "{policy: quota, rule: quota, kind: Namespace, resources: [shop], generatedResource: file.yaml, result: fail}", quota, [3]int{0, 1}, ""},
+		{"copied, the same", "{policy: pull, rule: pull, kind: Namespace, resources: [shop], cloneSourceResource: source.yaml, generatedResource: file.yaml, result: pass}", ofShop, [3]int{1}, ""},
+		{"copied, another", "{policy: pull, rule: pull, kind: Namespace, resources: [shop], cloneSourceResource: source.yaml, generatedResource: file.yaml, result: pass}", strings.ReplaceAll(ofShop, "Yg==", "Yw=="), [3]int{0, 1}, ""},
+		{"copied, and there is no source", "{policy: pull, rule: pull, kind: Namespace, resources: [shop], generatedResource: file.yaml, result: pass}", ofShop, [3]int{0, 1}, ""},
+		{"no source, as expected", "{policy: pull, rule: pull, kind: Namespace, resources: [shop], result: error}", "", [3]int{1}, ""},
+		{"of a GeneratingPolicy, the same", "{policy: pull-cel, isGeneratingPolicy: true, kind: Namespace, resources: [shop], cloneSourceResource: source.yaml, generatedResource: file.yaml, result: pass}", ofShop, [3]int{1}, ""},
+		{"of a GeneratingPolicy, another", "{policy: pull-cel, isGeneratingPolicy: true, kind: Namespace, resources: [shop], cloneSourceResource: source.yaml, generatedResource: file.yaml, result: pass}", strings.ReplaceAll(ofShop, "Yg==", "Yw=="), [3]int{0, 1}, ""},
+		{"of a GeneratingPolicy, and there is no source", "{policy: pull-cel, isGeneratingPolicy: true, kind: Namespace, resources: [shop], result: error}", "", [3]int{1}, ""},
+		{"a list, the same", "{policy: pull, rule: list, kind: Namespace, resources: [shop], cloneSourceResource: source.yaml, generatedResource: file.yaml, result: pass}", ofShop, [3]int{1}, ""},
+		{"a list without it", "{policy: pull, rule: list, kind: Namespace, resources: [shop], generatedResource: file.yaml, result: pass}", ofShop, [3]int{0, 1}, ""},
 	} {
 		policies := "[owner.yaml]"
+		if strings.Contains(c.row, "pull") {
+			policies = "[clone.yaml, generating.yaml]"
+		}
 		if strings.Contains(c.row, "network") {
 			policies = "[network.yaml]"
 		}
@@ -111,7 +144,7 @@ func TestExpectedDifferences(t *testing.T) {
 			policies = "[quota.yaml]"
 		}
 		report := ran(t, map[string]string{
-			"owner.yaml": ownerPolicy, "network.yaml": network, "quota.yaml": quotaPolicy, "file.yaml": c.file,
+			"owner.yaml": ownerPolicy, "network.yaml": network, "quota.yaml": quotaPolicy, "clone.yaml": clonePolicy, "generating.yaml": generatingPolicy, "source.yaml": pullSecret, "file.yaml": c.file,
 			"objects.yaml": plainPod + "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n",
 			FileName:       "policies: " + policies + "\nresources: [objects.yaml]\nresults:\n- " + c.row + "\n",
 		})
@@ -257,6 +290,23 @@ spec:
 					t.Errorf("%s of %s, where %s is expected: %+v, want %s", row, object, expected, report, want)
 				}
 			}
+		}
+	}
+}
+
+// TestClonedFilesThatDiffer: a suite has one cluster, in which an object has one content.
+func TestClonedFilesThatDiffer(t *testing.T) {
+	t.Parallel()
+	const row = "- {policy: pull, rule: pull, kind: Namespace, resources: [shop], result: pass, cloneSourceResource: "
+	files := map[string]string{
+		"clone.yaml": clonePolicy, "objects.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n", "one.yaml": pullSecret, "same.yaml": pullSecret,
+		"other.yaml": strings.ReplaceAll(pullSecret, "Yg==", "Yw=="),
+	}
+	for second, fails := range map[string]bool{"same.yaml": false, "other.yaml": true, "none.yaml": true} {
+		files[FileName] = "policies: [clone.yaml]\nresources: [objects.yaml]\nresults:\n" + row + "one.yaml}\n" + row + second + "}\n"
+		report := ran(t, files)
+		if failed := counts(report) != [3]int{2}; failed != fails {
+			t.Errorf("%s: %+v", second, report)
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (r *runner) runDocument(ctx context.Context, d workload.Object, result *res
 func (s *loaded) unread(filter Filter) []result.Check {
 	var checks []result.Check
 	for _, left := range s.apart {
-		if name := left.Object.Name(); left.unread && (name == "" || matches(filter.Policy, name)) {
+		if name := left.Object.Name(); name == "" || matches(filter.Policy, name) {
 			c := result.Check{Policy: name, Resource: left.Object.Source(), Message: left.why}
 			checks = append(checks, c.As(result.Failed, unreadReason))
 		}

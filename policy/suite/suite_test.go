@@ -57,7 +57,7 @@ func expect(t *testing.T, folder string, suites, checks int) result.Report {
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	for folder, checks := range map[string]int{
-		"context": 8, "expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
+		"context": 8, "deleting": 22, "expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 11, "mutate": 6, "older": 2, "targets": 2, "values": 12,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ var opposite = map[string]string{"pass": "fail", "fail": "pass", "skip": "fail",
 // check must fail then.
 func TestWrongExpectationsFail(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"context", "expressions", "generate", "imagepolicies", "images", "lookups", "mutate", "older", "targets", "values"} {
+	for _, folder := range []string{"context", "deleting", "expressions", "generate", "imagepolicies", "images", "lookups", "mutate", "older", "targets", "values"} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			copied := copyOf(t, filepath.Join("testdata", folder))
@@ -133,6 +133,14 @@ func TestOneThingWrong(t *testing.T) {
 			want: "keys[0].replaces: it stands nowhere"},
 		{reason: "the call answers with an error", folder: "lookups", file: "kyverno-test.yaml", old: "statusCode: 200", new: "statusCode: 500",
 			want: "it answers with status 500"},
+		{reason: "the projection is another", folder: "lookups", file: "kyverno-test.yaml", old: "teams[].name", new: "teams[:0].name",
+			want: "want pass, got fail"},
+		{reason: "the projection is of nothing", folder: "lookups", file: "kyverno-test.yaml", old: "teams[].name", new: "units.first",
+			want: "globalContextEntries[0]: projections[0].path: "},
+		{reason: "the projection cannot be read", folder: "lookups", file: "kyverno-test.yaml", old: "teams[].name", new: "teams[",
+			want: "globalContextEntries[0]: projections[0].path: "},
+		{reason: "the projection has no name", folder: "lookups", file: "kyverno-test.yaml", old: "{name: owners, path", new: "{name: '', path",
+			want: "globalContextEntries[0]: projections[0].name: "},
 		{reason: "the ConfigMap is another", folder: "lookups", file: "cluster.yaml", old: "forbidden: NodePort", new: "forbidden: ClusterIP",
 			want: "want pass, got fail"},
 		{reason: "the exception is for another rule", folder: "lookups", file: "exception.yaml", old: "by-path", new: "by-call",
@@ -190,27 +198,6 @@ func TestOneThingWrong(t *testing.T) {
 				t.Errorf("%d failed, want one with %q:\n%s", report.Failed, c.want, text(t, report))
 			}
 		})
-	}
-}
-
-// TestLeftAside: a document of a kind that is not implemented fails the rows about it, and
-// no others.
-func TestLeftAside(t *testing.T) {
-	t.Parallel()
-	copied := copyOf(t, filepath.Join("testdata", "lookups"))
-	if err := os.WriteFile(filepath.Join(copied, "left.yaml"), []byte("{apiVersion: kyverno.io/v2, kind: ClusterCleanupPolicy, metadata: {name: old}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	change(t, copied, func(document map[string]any) {
-		document["policies"] = append(document["policies"].([]any), "left.yaml")
-	})
-	expect(t, copied, 1, 9)
-	change(t, copied, func(document map[string]any) {
-		document["results"] = append(document["results"].([]any), map[string]any{"policy": "old", "kind": "Service", "resources": []any{"good"}, "result": "skip"})
-	})
-	report := run(t, copied, suite.Options{})
-	if want := "ClusterCleanupPolicy old is left aside"; report.Failed != 1 || !strings.Contains(text(t, report), want) {
-		t.Errorf("%d failed, want one that has %q:\n%s", report.Failed, want, text(t, report))
 	}
 }
 

@@ -114,7 +114,7 @@ func ofFact(f *verify.Fact) Proof {
 		proof.Type = cut(f.Statement.PredicateType, maxName)
 	}
 	if !f.SignedAt.IsZero() {
-		proof.SignedAt = f.SignedAt.UTC().Truncate(time.Microsecond)
+		proof.SignedAt, proof.TimeSource = f.SignedAt.UTC().Truncate(time.Microsecond), f.TimeSource
 	}
 	for _, entry := range f.Entries {
 		proof.LogIndexes = append(proof.LogIndexes, entry.LogID+":"+strconv.FormatInt(entry.Index, 10))

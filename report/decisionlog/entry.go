@@ -6,6 +6,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // Version is the version of the format, which each line records. Fields are added within a
@@ -23,6 +24,7 @@ const (
 	KindPruned     Kind = "pruned"
 	KindCheckpoint Kind = "checkpoint"
 	KindBreakGlass Kind = "break-glass"
+	KindDeletion   Kind = "deletion"
 )
 
 // Entry is a line. Only the content of its kind is set.
@@ -45,6 +47,7 @@ type Entry struct {
 	Pruned     *Pruned     `json:"pruned,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	BreakGlass *BreakGlass `json:"breakGlass,omitempty"`
+	Deletion   *Deletion   `json:"deletion,omitempty"`
 }
 
 // The reasons for a new file.
@@ -121,6 +124,24 @@ type BreakGlass struct {
 	Manager string    `json:"manager,omitempty"`
 	Since   time.Time `json:"since"`
 	Until   time.Time `json:"until,omitzero"`
+}
+
+// Deletion records the deletion of an object by a policy, or at the end of its lifetime.
+type Deletion struct {
+	// Policy is as in Rule, and Hash and Rule are, too; all are empty for the end of a lifetime.
+	Policy string          `json:"policy,omitempty"`
+	Hash   string          `json:"hash,omitempty"`
+	Rule   string          `json:"rule,omitempty"`
+	Object report.Resource `json:"object"`
+	// Scheduled is the time of the schedule, or the end of the lifetime.
+	Scheduled time.Time `json:"scheduled"`
+	// By is the user that set the label with the lifetime.
+	By string `json:"by,omitempty"`
+	// Propagation is the propagationPolicy of the request; empty for the default of the kind.
+	Propagation string `json:"propagation,omitempty"`
+	// Outcome is deleted or failed, and Message the error.
+	Outcome string `json:"outcome"`
+	Message string `json:"message,omitempty"`
 }
 
 // Decision is one verdict: on an image of an object, or on the object itself.
@@ -222,6 +243,8 @@ type Proof struct {
 	Where string `json:"where,omitempty"`
 	// LogIndexes are the entries in transparency logs, as log:index.
 	LogIndexes []string `json:"logIndexes,omitempty"`
-	// SignedAt is the earliest trusted time of signing.
-	SignedAt time.Time `json:"signedAt,omitzero"`
+	// SignedAt is the earliest trusted time of signing, and TimeSource its source: log, timestamp or
+	// signer.
+	SignedAt   time.Time         `json:"signedAt,omitzero"`
+	TimeSource verify.TimeSource `json:"timeSource,omitempty"`
 }

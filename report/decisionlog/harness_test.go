@@ -35,7 +35,7 @@ func deployed(t testing.TB, n int) report.Decided {
 	fact := verify.Fact{
 		Subject: pinned.Digest(), Format: "cosign", Role: "signature",
 		Signer:   verify.Signer{Subject: "https://github.com/acme/web/.github/workflows/release.yml@refs/heads/main", Issuer: "https://token.actions.githubusercontent.com"},
-		SignedAt: noon, Entries: []verify.LogEntry{{LogID: "c0d23d6a", Index: 42}},
+		SignedAt: noon, TimeSource: verify.LogTime, Entries: []verify.LogEntry{{LogID: "c0d23d6a", Index: 42}},
 		Origin: attest.Origin{Repository: ref.Repository(), Via: "sha256-x.sig", Manifest: image.DigestOf([]byte("signature"))},
 	}
 	return report.Decided{

@@ -43,7 +43,7 @@ func ParseLine(raw []byte) (Line, error) {
 	contents := map[Kind]bool{
 		KindOpen: line.Open != nil, KindDecision: line.Decision != nil, KindLost: line.Lost != nil,
 		KindPruned: line.Pruned != nil, KindCheckpoint: line.Checkpoint != nil,
-		KindBreakGlass: line.BreakGlass != nil,
+		KindBreakGlass: line.BreakGlass != nil, KindDeletion: line.Deletion != nil,
 	}
 	if has, known := contents[line.Kind]; known && !has {
 		return line, fmt.Errorf("its kind is %q, and it has no content of that kind", line.Kind)

@@ -79,7 +79,7 @@ func TestGateRequests(t *testing.T) {
 				if asked {
 					cause = admission.Decided
 				}
-				if got := seen.last(t); got.Cause != cause || got.Allowed == denied || got.UID != "u-1" || got.Operation != row.op || got.Endpoint != which {
+				if got := seen.Last(t); got.Cause != cause || got.Allowed == denied || got.UID != "u-1" || got.Operation != row.op || got.Endpoint != which {
 					t.Errorf("%s: recorded %+v", row.reason, got)
 				}
 				if which == admission.Validate && a.Response.PatchType != nil {
@@ -168,7 +168,7 @@ func TestFailedLookupsStayUnknown(t *testing.T) {
 	if s.NamespaceKnown || s.NamespaceLabels != nil || s.User.RolesKnown || s.User.Roles != nil {
 		t.Errorf("%+v", s)
 	}
-	if seen.last(t).Err == nil {
+	if seen.Last(t).Err == nil {
 		t.Error("the cause is not recorded")
 	}
 	namespace := object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "new", "labels": object{"a": "b"}}}
@@ -186,7 +186,7 @@ func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 	seen := &recorder{}
 	now := with(t, pod("evil"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} })
 	a := send(t, endpoint(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", now, nil, nil))
-	if got := seen.last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
+	if got := seen.Last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
 		t.Errorf("recorded %q, answered %s", got.Name, a.Response.Status.Message)
 	}
 }
@@ -303,7 +303,7 @@ func TestMirrorPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := &recorder{}
 			a := send(t, endpoint(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
-			got := seen.last(t)
+			got := seen.Last(t)
 			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Result != gate.Deny {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -97,43 +98,14 @@ func pin(request gate.Request) gate.Outcome {
 	return out
 }
 
-// namespaces are those that are there.
-type namespaces map[string]map[string]string
-
-func (n namespaces) Labels(_ context.Context, name string) (map[string]string, error) {
-	labels, ok := n[name]
-	if !ok {
-		return nil, errors.New("namespace " + name + " is not there")
-	}
-	return labels, nil
-}
+type namespaces = endpointtest.Namespaces
 
 // failure is the setting of every policy.
 type failure bool
 
 func (f failure) FailOpen(*policy.Subject) bool { return bool(f) }
 
-// recorder keeps reviews.
-type recorder struct {
-	mu      sync.Mutex
-	reviews []admission.Review
-}
-
-func (r *recorder) Record(_ context.Context, review admission.Review) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reviews = append(r.reviews, review)
-}
-
-func (r *recorder) last(t testing.TB) admission.Review {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.reviews) == 0 {
-		t.Fatal("nothing was recorded")
-	}
-	return r.reviews[len(r.reviews)-1]
-}
+type recorder = endpointtest.Recorder[admission.Review]
 
 // shop is the namespace of the tests.
 var shop = namespaces{"shop": {"team": "a"}}

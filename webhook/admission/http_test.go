@@ -91,7 +91,7 @@ func TestRequestsThatAreNoReview(t *testing.T) {
 				if w.Code != code || !strings.Contains(message, row.err) {
 					t.Errorf("%s: HTTP %d %q does not say %q", row.reason, w.Code, message, row.err)
 				}
-				if got := seen.last(t); got.Cause != admission.Malformed || got.Allowed || got.Err == nil {
+				if got := seen.Last(t); got.Cause != admission.Malformed || got.Allowed || got.Err == nil {
 					t.Errorf("%s: recorded %+v", row.reason, got)
 				}
 			}

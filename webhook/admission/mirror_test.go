@@ -238,7 +238,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 			if a.Response.Allowed != (row.refused == "") || !strings.Contains(message, row.refused) || !a.Response.Allowed && !strings.Contains(message, "gateway's record") {
 				t.Errorf("%s: allowed %v, %q, want %q", row.reason, a.Response.Allowed, message, row.refused)
 			}
-			if review := seen.last(t); !a.Response.Allowed && (review.Cause != admission.Malformed || review.Err == nil) {
+			if review := seen.Last(t); !a.Response.Allowed && (review.Cause != admission.Malformed || review.Err == nil) {
 				t.Errorf("recorded %+v", review)
 			}
 			if a := send(t, validate, review(t, "UPDATE", stored, row.old, nil)); !a.Response.Allowed {

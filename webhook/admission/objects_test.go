@@ -270,6 +270,36 @@ func TestTerminatingObjectsAreEvaluated(t *testing.T) {
 	}
 }
 
+// labelling is a Decider whose rules add a label.
+type labelling struct{}
+
+func (labelling) Decide(context.Context, gate.Request) gate.Outcome {
+	return gate.Outcome{Result: gate.Allow, Patch: []workload.Operation{{Op: "add", Path: "/metadata/labels/owner", Value: "shop"}}, Mutations: 1}
+}
+
+// TestTerminatingObjectsAreNotMutated: where only finalizers go, a change by a rule would be more than
+// those, and a policy that the object violates would keep it from ever being deleted.
+func TestTerminatingObjectsAreNotMutated(t *testing.T) {
+	going := func(finalizers []any, team string) object {
+		return object{"apiVersion": "v1", "kind": "Service", "metadata": object{
+			"name": "web", "namespace": "shop", "deletionTimestamp": "2026-11-21T03:30:01Z", "finalizers": finalizers, "labels": object{"team": team},
+		}}
+	}
+	for _, row := range []struct {
+		reason  string
+		now     object
+		patched bool
+	}{
+		{"a finalizer goes", going([]any{"a"}, "shop"), false},
+		{"a label changes as well", going([]any{"a"}, "other"), true},
+	} {
+		got := send(t, endpoint(t, admission.Mutate, labelling{}, withRules(matching(true))), review(t, "UPDATE", row.now, going([]any{"a", "b"}, "shop"), nil))
+		if !got.Response.Allowed || (len(got.Response.Patch) > 0) != row.patched {
+			t.Errorf("%s: %+v", row.reason, got.Response)
+		}
+	}
+}
+
 // TestUnreadableOldObject: an unreadable old object must not bypass rules that compare
 // with it. Without such rules all images are evaluated.
 func TestUnreadableOldObject(t *testing.T) {

@@ -85,10 +85,10 @@ func TestPolicies(t *testing.T) {
 			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || a.Response.PatchType != nil {
 				t.Errorf("%s: %+v", row.reason, a.Response)
 			}
-			if got := seen.last(t); got.Allowed != row.allowed || got.Endpoint != admission.Policies {
+			if got := seen.Last(t); got.Allowed != row.allowed || got.Endpoint != admission.Policies {
 				t.Errorf("%s: recorded %+v", row.reason, got)
 			}
-			if got := seen.last(t); !row.allowed && got.Cause == admission.Decided {
+			if got := seen.Last(t); !row.allowed && got.Cause == admission.Decided {
 				golden(t, "policy-broken", a.Response.Status.Message)
 			}
 		})

@@ -72,7 +72,7 @@ func testReviews(t *testing.T, folder string) {
 					t.Fatalf("%s: %+v", which, a.Response)
 				}
 				requests := decider.asked()
-				if len(requests) > 0 != asked || seen.last(t).DryRun != sent.Request.DryRun {
+				if len(requests) > 0 != asked || seen.Last(t).DryRun != sent.Request.DryRun {
 					t.Errorf("%s: asked %+v", which, requests)
 				}
 				if which == admission.Validate {

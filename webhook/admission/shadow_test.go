@@ -175,7 +175,7 @@ func TestShadowAdmitsAll(t *testing.T) {
 				t.Errorf("the twin: refused %v, changed or warned %v", refused, changed)
 			}
 			unseen(t, name, row.uid, row.request.to(p.shadow))
-			last := p.seen.last(t)
+			last := p.seen.Last(t)
 			if !last.Shadow || last.Allowed == row.refused {
 				t.Errorf("recorded %+v", last)
 			}
@@ -212,7 +212,7 @@ func TestShadowWithoutRoom(t *testing.T) {
 			t.Errorf("%s: the twin admits: %s", reason, w.Body)
 		}
 		unseen(t, reason, "u-1", post(p.shadow, within, body))
-		if last := p.seen.last(t); last.Cause != admission.QueueFull || last.Allowed || !last.Shadow {
+		if last := p.seen.Last(t); last.Cause != admission.QueueFull || last.Allowed || !last.Shadow {
 			t.Errorf("%s: recorded %+v", reason, last)
 		}
 		release()
@@ -278,7 +278,7 @@ func TestShadowFollows(t *testing.T) {
 		p := newPair(t, admission.Config{Decider: decider, Namespaces: shop, Failure: failure(false)})
 		unseen(t, row.reason, "u-1", post(p.shadow, "/", review(t, "CREATE", row.object, nil, nil)))
 		var recorded []string
-		for _, r := range p.seen.reviews {
+		for _, r := range p.seen.All() {
 			if !r.Shadow {
 				t.Errorf("%s: %s does not say that it is a shadow", row.reason, r.Endpoint)
 			}
@@ -319,7 +319,7 @@ func TestPolicyShadow(t *testing.T) {
 	if !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "spec.rules: nothing is there") {
 		t.Errorf("%+v", a.Response)
 	}
-	if last := seen.last(t); !last.Shadow || last.Allowed || last.Endpoint != admission.Policies {
+	if last := seen.Last(t); !last.Shadow || last.Allowed || last.Endpoint != admission.Policies {
 		t.Errorf("recorded %+v", last)
 	}
 	for reason, body := range map[string][]byte{"no review": []byte("{"), "no object": []byte(strings.Replace(string(body), `"spec":{}`, `"spec":{},"spec":{}`, 1))} {

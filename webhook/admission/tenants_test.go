@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,7 +85,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 					all.Go(func() { post(handler, "/?timeout=10s", body) })
 				}
 				synctest.Wait()
-				if recorded := len(seen.all()); recorded != test.recorded {
+				if recorded := len(seen.All()); recorded != test.recorded {
 					t.Errorf("%d are recorded at once, want %d", recorded, test.recorded)
 				}
 				if got := queue.WaitingForShare(); got != int64(test.waiting) {
@@ -107,7 +106,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 					t.Errorf("%d were at work, want %d", got, test.most)
 				}
 				shares := 0
-				for _, r := range seen.all() {
+				for _, r := range seen.All() {
 					if r.Cause == admission.ShareTaken {
 						shares++
 					}
@@ -140,8 +139,8 @@ func TestShareMessage(t *testing.T) {
 			handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 				withQueue(queue), withRecorder(seen))
 			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
-			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // the namespace fills its share
-				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
+			if a.Response.Allowed || seen.Last(t).Cause != admission.ShareTaken { // the namespace fills its share
+				t.Errorf("open %v: %+v, %s", open, a.Response, seen.Last(t).Cause)
 			}
 			message := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
 			if !strings.Contains(message, "the namespace has reached its share") || strings.Contains(message, "unsigned") {
@@ -220,12 +219,6 @@ func BenchmarkBeside(b *testing.B) {
 			all.Wait()
 		})
 	}
-}
-
-func (r *recorder) all() []admission.Review {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.reviews)
 }
 
 // TestOneAddressLeavesRoomForOthers: bodies that never end hold memory, those of one

@@ -64,7 +64,7 @@ func TestUndecidedRequests(t *testing.T) {
 				target = within
 			}
 			a := read(t, post(handler, target, review(t, row.op, row.now, row.old, nil)))
-			got := seen.last(t)
+			got := seen.Last(t)
 			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || got.Cause != row.cause || got.Allowed != row.allowed {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
 			}
@@ -133,7 +133,7 @@ func TestFullQueue(t *testing.T) {
 		handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 			withQueue(queue), withRecorder(seen))
 		a := read(t, post(handler, within, body))
-		if a.Response.Allowed != open || a.Response.UID != "u-1" || seen.last(t).Cause != admission.QueueFull {
+		if a.Response.Allowed != open || a.Response.UID != "u-1" || seen.Last(t).Cause != admission.QueueFull {
 			t.Errorf("open %v: %+v", open, a.Response)
 		}
 	}

@@ -81,8 +81,8 @@ func TestStatuses(t *testing.T) {
 			if w.Code != row.status {
 				t.Fatalf("HTTP %d, want %d: %s", w.Code, row.status, w.Body)
 			}
-			recorded := calls.last(t)
-			if len(calls.calls) != 1 || recorded.Cause != row.cause || (recorded.Err != nil) != (row.status != 200) {
+			recorded := calls.Last(t)
+			if len(calls.All()) != 1 || recorded.Cause != row.cause || (recorded.Err != nil) != (row.status != 200) {
 				t.Errorf("recorded %+v", recorded)
 			}
 			if row.status != 200 {
@@ -122,7 +122,7 @@ func TestImagesAreAskedAbout(t *testing.T) {
 			t.Errorf("request %d: anonymous %t, %+v", i, request.Anonymous, s)
 		}
 	}
-	if c := calls.last(t); c.User != "ci" || c.Namespace != "shop" || len(c.Outcomes) != 3 {
+	if c := calls.Last(t); c.User != "ci" || c.Namespace != "shop" || len(c.Outcomes) != 3 {
 		t.Errorf("recorded %+v", c)
 	}
 }
@@ -146,7 +146,7 @@ func TestSecretNamesAreNotReturned(t *testing.T) {
 	if image.Mirror == nil || len(image.Mirror.PullSecrets) > 0 || len(image.Warnings) != 1 || image.Warnings[0].Code != policy.MirrorDiffers {
 		t.Errorf("returned: %+v, warnings %v", image.Mirror, image.Warnings)
 	}
-	if v := calls.last(t).Outcomes[0].Verdicts[0]; len(v.Redirect.PullSecrets) != 1 || len(v.Warnings) != 2 {
+	if v := calls.Last(t).Outcomes[0].Verdicts[0]; len(v.Redirect.PullSecrets) != 1 || len(v.Warnings) != 2 {
 		t.Error("the log does not have it either")
 	}
 }
@@ -258,7 +258,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 			t.Fatalf("HTTP %d: %s", w.Code, w.Body)
 		}
 	}
-	if c := calls.last(t); c.Cause != api.Panicked || !strings.Contains(c.Err.Error(), "the gate fell") {
+	if c := calls.Last(t); c.Cause != api.Panicked || !strings.Contains(c.Err.Error(), "the gate fell") {
 		t.Errorf("recorded %+v", c)
 	}
 	if w := call(newEndpoint(t, &judge{}, withRecorder(falling{})), `{"images": ["a"]}`, nil); w.Code != 200 {
@@ -360,8 +360,8 @@ func TestWithoutTokens(t *testing.T) {
 	calls := &recorder{}
 	handler := newEndpoint(t, &judge{}, withoutTokens("socket"), withRecorder(calls))
 	w := call(handler, `{"images": ["a"]}`, func(r *http.Request) { r.Header.Del("Authorization") })
-	if w.Code != 200 || calls.last(t).User != "socket" {
-		t.Errorf("HTTP %d: %+v", w.Code, calls.last(t))
+	if w.Code != 200 || calls.Last(t).User != "socket" {
+		t.Errorf("HTTP %d: %+v", w.Code, calls.Last(t))
 	}
 }
 

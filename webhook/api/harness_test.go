@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -81,27 +82,7 @@ func (j *judge) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	return outcomes
 }
 
-// recorder keeps calls.
-type recorder struct {
-	mu    sync.Mutex
-	calls []api.Call
-}
-
-func (b *recorder) Record(_ context.Context, call api.Call) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.calls = append(b.calls, call)
-}
-
-func (b *recorder) last(t testing.TB) api.Call {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.calls) == 0 {
-		t.Fatal("nothing was recorded")
-	}
-	return b.calls[len(b.calls)-1]
-}
+type recorder = endpointtest.Recorder[api.Call]
 
 func newEndpoint(t testing.TB, decider api.Decider, with ...setting) *api.Handler {
 	t.Helper()

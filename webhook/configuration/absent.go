@@ -53,20 +53,15 @@ func (k Kinds) serve(t policy.Target) bool {
 
 // allTargets returns the targets of all rules of a policy.
 func allTargets(p *policy.Policy) []policy.Target {
-	targets := slices.Clone(imageTargets(p))
-	for _, m := range p.Mutations {
-		targets = append(targets, m.Targets()...)
+	return slices.Concat(imageTargets(p), targetsOf(p.Mutations), targetsOf(p.Validations), targetsOf(p.Generations),
+		targetsOf(p.Alterations), targetsOf(p.Deletions))
+}
+
+func targetsOf[R interface{ Targets() []policy.Target }](rules []R) (list []policy.Target) {
+	for _, r := range rules {
+		list = append(list, r.Targets()...)
 	}
-	for _, v := range p.Validations {
-		targets = append(targets, v.Targets()...)
-	}
-	for _, g := range p.Generations {
-		targets = append(targets, g.Targets()...)
-	}
-	for _, a := range p.Alterations {
-		targets = append(targets, a.Targets()...)
-	}
-	return targets
+	return list
 }
 
 // isSent reports whether a target's kind is one that the API server sends instead of the object for

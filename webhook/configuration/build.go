@@ -243,8 +243,7 @@ func common() (*admission.MatchPolicyType, *admission.SideEffectClass) {
 	return &match, &effects
 }
 
-// documents is the webhook that rejects broken policies. It fails open: the kinds may belong to
-// another engine, and the gateway detects broken policies when it is back.
+// documents is the webhook that rejects broken policies. It fails open: the gateway detects them when it is back.
 func (in Input) documents() admission.ValidatingWebhook {
 	byGroup := make(map[string][]string)
 	for _, d := range in.Documents {

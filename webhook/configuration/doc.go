@@ -82,12 +82,11 @@
 // mirrors are included only for a rule about objects that names the kind; a pattern does not count.
 // For all of these except Namespaces, a request without an answer is admitted regardless of the
 // policy's failurePolicy. Deviations returns that for the policy's condition. Policies and the like,
-// Leases and Events are excluded if the gateway's accounts write them, and the last two in
-// kube-system, kube-node-lease and the gateway's namespace as well. Their timeout is at most
-// recordSeconds.
+// Leases and Events are excluded if the gateway's accounts write them, the last two in kube-system,
+// kube-node-lease and the gateway's namespace too. Their timeout is at most recordSeconds.
 //
 // Reviews of tokens and access, objects of admissionregistration.k8s.io and reports are never
-// included. Dialects reject rules that name one of the first two; see policy.WithoutWebhook.
+// included. Dialects reject rules that name one of the first two; see unsent.Why.
 //
 // # Images and objects
 //

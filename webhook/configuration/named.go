@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/unsent"
 )
 
 // attention defines when a kind has a webhook.
@@ -39,7 +40,7 @@ const (
 
 // attention returns when a resource has a webhook, and the reason for all values except always.
 func (r Resource) attention() (attention, string) {
-	if why, _ := policy.WithoutWebhook(r.Group, r.Kind); why != "" {
+	if why, _ := unsent.Why(r.Group, r.Kind); why != "" {
 		return never, why
 	}
 	switch r.Group {
@@ -121,3 +122,9 @@ func (in Input) othersOnly() string {
 
 // quoted returns a string literal of CEL. Its escapes of printable text are those of Go.
 func quoted(text string) string { return strconv.QuoteToASCII(text) }
+
+// HasLimits reports whether a kind has a webhook under limits alone, or none.
+func HasLimits(group, kind string) bool {
+	when, _ := Resource{Group: group, Kind: kind}.attention()
+	return when != always
+}

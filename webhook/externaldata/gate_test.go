@@ -14,13 +14,14 @@ import (
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestRealGate is what keys come to, by policies, a registry and signatures that
 // are real.
 func TestRealGate(t *testing.T) {
-	h := newEnv(t)
-	good, bad, elsewhere := h.signed(t, "good"), h.Build("shop/bad", "1", "bad"), h.Build("tools/x", "1", "x")
+	h := endpointtest.NewEnv(t)
+	good, bad, elsewhere := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad"), h.Build("tools/x", "1", "x")
 	exact := good.Name + "@" + good.Manifest.Digest
 	labels := []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}
 	inShop := []string{"kinds: [Pod]", "kinds: [Pod], namespaces: [shop]"}
@@ -54,22 +55,23 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are accepted", "the writer chose a namespace"},
 	} {
 		kept := &recorder{}
-		handler := endpoint(t, c.endpoint, h.gate(t, c.changes...), withRecorder(kept), withTimeout(10*time.Second))
+		handler := endpoint(t, c.endpoint, endpointtest.Gate(t, h, c.changes...), withRecorder(kept), withTimeout(10*time.Second))
 		values, errs := send(t, handler, c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}
-		if told := kept.last(t); told.Endpoint != c.endpoint || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
+		if told := kept.Last(t); told.Endpoint != c.endpoint || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
 			t.Errorf("%s: recorded %+v", c.reason, told)
 		}
 	}
-	values, errs := send(t, endpoint(t, externaldata.Verify, h.gate(t), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
+	values, errs := send(t, endpoint(t, externaldata.Verify, endpointtest.Gate(t, h), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
 	for i, want := range []string{"", exact, "", "", exact} {
 		if values[i] != want || (errs[i] == "") != (want != "") {
 			t.Errorf("key %d of several: %q, %q", i, values[i], errs[i])
 		}
 	}
-	if _, errs := send(t, endpoint(t, externaldata.Verify, h.gate(t), withDigests, withTimeout(10*time.Second)), good.Name); !strings.Contains(errs[0], "[missing-digest]") {
+	digests := endpoint(t, externaldata.Verify, endpointtest.Gate(t, h), withDigests, withTimeout(10*time.Second))
+	if _, errs := send(t, digests, good.Name); !strings.Contains(errs[0], "[missing-digest]") {
 		t.Errorf("a tag, where digests are wanted: %q", errs[0])
 	}
 }
@@ -129,7 +131,7 @@ func TestUndecided(t *testing.T) {
 		says    string
 	}{
 		{decide(allow), queue{}, externaldata.Decided, ""},
-		{decide(allow), queue{full: true}, externaldata.QueueFull, "limit of concurrent requests"},
+		{decide(allow), queue{Full: true}, externaldata.QueueFull, "limit of concurrent requests"},
 		{silent, queue{}, externaldata.TimedOut, "timed out"},
 		{decide(func(context.Context, gate.Request) gate.Outcome { panic("password") }), queue{}, externaldata.Panicked, "internal error"},
 		{short{}, queue{}, externaldata.Panicked, "internal error"},
@@ -140,7 +142,7 @@ func TestUndecided(t *testing.T) {
 		handler := endpointWith(t, config, withRecorder(kept), withTimeout(50*time.Millisecond))
 		_, errs := send(t, handler, "a", "[shop]b")
 		for i, err := range errs {
-			if (err == "") != (c.says == "") || !strings.Contains(err, c.says) || strings.Contains(err, "password") || kept.last(t).Items[i].Cause != c.cause {
+			if (err == "") != (c.says == "") || !strings.Contains(err, c.says) || strings.Contains(err, "password") || kept.Last(t).Items[i].Cause != c.cause {
 				t.Errorf("%s: %q", c.cause, err)
 			}
 		}
@@ -205,14 +207,14 @@ func TestCauseOfNoItems(t *testing.T) {
 		queue queue
 		body  string
 	}{
-		externaldata.QueueFull: {queue{dry: true}, string(request(t, "a"))},
+		externaldata.QueueFull: {queue{Dry: true}, string(request(t, "a"))},
 		externaldata.Malformed: {queue{}, "[]"},
 	} {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, decide(allow))
 		config.Queue = c.queue
 		r := read(t, post(endpointWith(t, config, withRecorder(kept)), []byte(c.body)))
-		if batch := kept.last(t); r.Response.SystemError == "" || batch.Cause != cause || len(batch.Items) > 0 {
+		if batch := kept.Last(t); r.Response.SystemError == "" || batch.Cause != cause || len(batch.Items) > 0 {
 			t.Errorf("%s: recorded as %q, answered %+v", cause, batch.Cause, r)
 		}
 	}

@@ -4,110 +4,23 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
-// env is a real gate's, and fails the test on errors.
-type env struct{ *gatetest.Env }
-
-func newEnv(t testing.TB) *env {
-	t.Helper()
-	h := &env{testkit.Must(gatetest.NewEnv())(t)}
-	t.Cleanup(h.Close)
-	return h
-}
-
-// signedImages wants the environment's images below shop signed; changes replace texts
-// in it, two by two.
-const signedImages = `apiVersion: kyverno.io/v1
-kind: ClusterPolicy
-metadata: {name: signed}
-spec:
-  validationFailureAction: Enforce
-  rules:
-  - name: by-key
-    match: {any: [{resources: {kinds: [Pod]}}]}
-    verifyImages:
-    - imageReferences: ["HOST/shop/*"]
-      attestors:
-      - entries:
-        - keys: {publicKeys: KEY, rekor: {ignoreTlog: true}}
-`
-
-// gate returns a gate with the policy.
-func (h *env) gate(t testing.TB, changes ...string) *gate.Gate {
-	t.Helper()
-	text := strings.NewReplacer(changes...).Replace(signedImages)
-	return testkit.Must(h.Gate(testkit.Must(h.Policy(text))(t)))(t)
-}
-
-func (h *env) signed(t testing.TB, name string) gatetest.Image {
-	t.Helper()
-	return testkit.Must(h.Signed(name))(t)
-}
-
-// namespaces are those that are there.
-type namespaces map[string]map[string]string
-
-func (n namespaces) Labels(_ context.Context, name string) (map[string]string, error) {
-	labels, ok := n[name]
-	if !ok {
-		return nil, errors.New("namespace " + name + " is not there")
-	}
-	return labels, nil
-}
-
-// queue has room for so many at once, and is empty handed when closed.
-type queue struct{ full, dry bool }
-
-var errFull = errors.New("full")
-
-func (q queue) Reserve(context.Context, string, int64) (func(), error) {
-	if q.dry {
-		return nil, errFull
-	}
-	return func() {}, nil
-}
-
-func (q queue) Enter(context.Context, string) (func(), error) {
-	if q.full {
-		return nil, errFull
-	}
-	return func() {}, nil
-}
-
-// recorder keeps the recorded batches.
-type recorder struct {
-	mu      sync.Mutex
-	batches []externaldata.Batch
-}
-
-func (r *recorder) Record(_ context.Context, batch externaldata.Batch) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.batches = append(r.batches, batch)
-}
-
-func (r *recorder) last(t testing.TB) externaldata.Batch {
-	t.Helper()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.batches) == 0 {
-		t.Fatal("nothing was recorded")
-	}
-	return r.batches[len(r.batches)-1]
-}
+type (
+	namespaces = endpointtest.Namespaces
+	queue      = endpointtest.Queue
+	recorder   = endpointtest.Recorder[externaldata.Batch]
+)
 
 // decide is a Decider that answers each request by itself.
 type decide func(ctx context.Context, request gate.Request) gate.Outcome

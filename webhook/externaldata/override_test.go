@@ -8,13 +8,14 @@ import (
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestOverrides: what keys come to on a bad day.
 func TestOverrides(t *testing.T) {
-	h := newEnv(t)
-	signed := testkit.Must(h.Policy(signedImages))(t)
-	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
+	h := endpointtest.NewEnv(t)
+	signed := testkit.Must(h.Policy(endpointtest.SignedImages))(t)
+	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
 	for _, c := range []struct {
 		reason   string

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestShadow: whatever comes and whatever is decided, each key has the image that it
@@ -34,8 +36,8 @@ func TestShadow(t *testing.T) {
 		{"denied", denied, queue{}, request(t, "nginx", "[shop]redis"), []string{"nginx", "redis"}},
 		{"a panic", decide(func(context.Context, gate.Request) gate.Outcome { panic("x") }), queue{}, request(t, "nginx"), []string{"nginx"}},
 		{"no answer in time", silent, queue{}, request(t, "nginx"), []string{"nginx"}},
-		{"no turn", decide(allow), queue{full: true}, request(t, "nginx"), []string{"nginx"}},
-		{"no memory", decide(allow), queue{dry: true}, request(t, "nginx"), nil},
+		{"no turn", decide(allow), queue{Full: true}, request(t, "nginx"), []string{"nginx"}},
+		{"no memory", decide(allow), queue{Dry: true}, request(t, "nginx"), nil},
 		{"a key of a namespace alone", decide(allow), queue{}, request(t, "[shop]"), []string{"[shop]"}},
 		{"no JSON", decide(allow), queue{}, []byte("{"), nil},
 		{"no keys", decide(allow), queue{}, request(t), nil},
@@ -67,7 +69,7 @@ func TestShadow(t *testing.T) {
 			if failed == shadow || shadow && (w.Code != http.StatusOK || len(said.Response.Items) != len(row.values)) {
 				t.Errorf("%s, in shadow %v: HTTP %d %s", row.reason, shadow, w.Code, w.Body)
 			}
-			for _, item := range kept.last(t).Items {
+			for _, item := range kept.Last(t).Items {
 				if item.Allowed {
 					t.Errorf("%s, in shadow %v: recorded that %s was allowed", row.reason, shadow, item.Key)
 				}
@@ -78,9 +80,9 @@ func TestShadow(t *testing.T) {
 
 // TestShadowOfMutation: a shadow does not change the images that its twin pins.
 func TestShadowOfMutation(t *testing.T) {
-	h := newEnv(t)
-	image := h.signed(t, "app")
-	engine := h.gate(t)
+	h := endpointtest.NewEnv(t)
+	image := testkit.Must(h.Signed("app"))(t)
+	engine := endpointtest.Gate(t, h)
 	if values, errs := send(t, endpoint(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {
 		t.Errorf("the twin: %q %q", values, errs)
 	}

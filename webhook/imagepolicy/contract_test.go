@@ -12,14 +12,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/quaymaster/quaymaster/internal/testkit"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestContract asks as the API server's plugin does: with its codec, by client-go's
 // REST client, reading the answer into the object that was sent.
 func TestContract(t *testing.T) {
-	h := newEnv(t)
-	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
-	server := httptest.NewTLSServer(endpoint(t, h.gate(t)))
+	h := endpointtest.NewEnv(t)
+	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
+	server := httptest.NewTLSServer(endpoint(t, endpointtest.Gate(t, h)))
 	t.Cleanup(server.Close)
 
 	scheme := runtime.NewScheme()

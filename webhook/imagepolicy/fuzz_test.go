@@ -16,7 +16,7 @@ func FuzzReview(f *testing.F) {
 	kept := &recorder{}
 	handler := endpoint(f, decide(allow), withRecorder(kept))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		kept.reviews = nil
+		*kept = recorder{}
 		if !read(t, post(handler, body)).Allowed {
 			return
 		}
@@ -24,7 +24,7 @@ func FuzzReview(f *testing.F) {
 		if err := json.Unmarshal(body, &sent); err != nil {
 			return // stricter than we where it does not matter
 		}
-		recorded := kept.last(t)
+		recorded := kept.Last(t)
 		if len(sent.Spec.Containers) != len(recorded.Images) || sent.Spec.Namespace != recorded.Namespace {
 			t.Fatalf("sent %+v, asked %+v", sent.Spec, recorded)
 		}

@@ -4,14 +4,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestRealGate is what a pod's images come to, by policies, a registry and
 // signatures that are real.
 func TestRealGate(t *testing.T) {
-	h := newEnv(t)
-	good, other := h.signed(t, "good"), h.signed(t, "other")
+	h := endpointtest.NewEnv(t)
+	good, other := testkit.Must(h.Signed("good"))(t), testkit.Must(h.Signed("other"))(t)
 	bad := h.Build("shop/bad", "1", "bad")
 	elsewhere := h.Build("tools/x", "1", "x")
 	noDigest := []string{"imageReferences", "mutateDigest: false\n      verifyDigest: false\n      imageReferences"}
@@ -43,7 +45,7 @@ func TestRealGate(t *testing.T) {
 		{[]string{good.Name}, []string{"validationFailureAction: Enforce", "validationFailureAction: Audit"}, true, nil, "a policy that audits, and would have the image pinned"},
 	} {
 		kept := &recorder{}
-		status := send(t, endpoint(t, h.gate(t, c.changes...), withRecorder(kept)), "shop", c.images...)
+		status := send(t, endpoint(t, endpointtest.Gate(t, h, c.changes...), withRecorder(kept)), "shop", c.images...)
 		if status.Allowed != c.allowed {
 			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)
 		}
@@ -52,7 +54,7 @@ func TestRealGate(t *testing.T) {
 				t.Errorf("%s: %q is not in\n%s", c.reason, text, status.Reason)
 			}
 		}
-		recorded := kept.last(t)
+		recorded := kept.Last(t)
 		if recorded.Cause != imagepolicy.Decided || recorded.Allowed != c.allowed || recorded.Outcome.Result.Admits() != c.allowed || recorded.Namespace != "shop" || len(recorded.Images) != len(c.images) {
 			t.Errorf("%s: recorded %+v", c.reason, recorded)
 		}
@@ -62,23 +64,23 @@ func TestRealGate(t *testing.T) {
 // TestUnknownNamespace holds that labels which could not be read are no match and
 // no miss.
 func TestUnknownNamespace(t *testing.T) {
-	h := newEnv(t)
-	good := h.signed(t, "good")
+	h := endpointtest.NewEnv(t)
+	good := testkit.Must(h.Signed("good"))(t)
 	kept := &recorder{}
-	byLabel := h.gate(t, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
+	byLabel := endpointtest.Gate(t, h, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
 	status := send(t, endpoint(t, byLabel, withRecorder(kept)), "gone", good.ByDigest())
-	if status.Allowed || !strings.Contains(status.Reason, "labels of the object's namespace") || kept.last(t).Err == nil {
-		t.Errorf("%+v, %v", status, kept.last(t).Err)
+	if status.Allowed || !strings.Contains(status.Reason, "labels of the object's namespace") || kept.Last(t).Err == nil {
+		t.Errorf("%+v, %v", status, kept.Last(t).Err)
 	}
-	if status := send(t, endpoint(t, h.gate(t)), "gone", good.ByDigest()); !status.Allowed {
+	if status := send(t, endpoint(t, endpointtest.Gate(t, h)), "gone", good.ByDigest()); !status.Allowed {
 		t.Errorf("no rule needs labels: %s", status.Reason)
 	}
 }
 
 func TestAudit(t *testing.T) {
-	h := newEnv(t)
-	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
-	g := h.gate(t)
+	h := endpointtest.NewEnv(t)
+	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
+	g := endpointtest.Gate(t, h)
 	status := send(t, endpoint(t, g), "shop", good.ByDigest(), bad.Name)
 	if status.Allowed || status.AuditAnnotations["result"] != "deny" || status.AuditAnnotations["codes"] != "unsigned" ||
 		!strings.HasSuffix(status.AuditAnnotations["digest-0"], "@"+good.Manifest.Digest) || !strings.HasSuffix(status.AuditAnnotations["digest-1"], "@"+bad.Manifest.Digest) {

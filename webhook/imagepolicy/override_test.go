@@ -6,13 +6,14 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/internal/endpointtest"
 )
 
 // TestOverrides: the review of a pod's images on a bad day.
 func TestOverrides(t *testing.T) {
-	h := newEnv(t)
-	signed := testkit.Must(h.Policy(signedImages))(t)
-	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
+	h := endpointtest.NewEnv(t)
+	signed := testkit.Must(h.Policy(endpointtest.SignedImages))(t)
+	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
 	elsewhere := h.Build("tools/x", "1", "x")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
 	repository := `{"repositories": ["` + h.Registry.Host() + `/shop/*"]}`

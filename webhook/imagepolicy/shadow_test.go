@@ -34,8 +34,8 @@ func TestShadow(t *testing.T) {
 		{"denied", denied, queue{}, http.MethodPost, good},
 		{"a panic", decide(func(context.Context, gate.Request) gate.Outcome { panic("x") }), queue{}, http.MethodPost, good},
 		{"no answer in time", silent, queue{}, http.MethodPost, good},
-		{"no turn", decide(allow), queue{full: true}, http.MethodPost, good},
-		{"no memory", decide(allow), queue{dry: true}, http.MethodPost, good},
+		{"no turn", decide(allow), queue{Full: true}, http.MethodPost, good},
+		{"no memory", decide(allow), queue{Dry: true}, http.MethodPost, good},
 		{"a queue that panics", decide(allow), angry{}, http.MethodPost, good},
 		{"GET", decide(allow), queue{}, http.MethodGet, good},
 		{"no JSON", decide(allow), queue{}, http.MethodPost, []byte("{")},
@@ -57,7 +57,7 @@ func TestShadow(t *testing.T) {
 			if status := read(t, w); status.Allowed != shadow || shadow && len(status.AuditAnnotations) > 0 {
 				t.Errorf("%s, in shadow %v: %+v", row.reason, shadow, status)
 			}
-			if kept.last(t).Allowed {
+			if kept.Last(t).Allowed {
 				t.Errorf("%s, in shadow %v: recorded that it was allowed", row.reason, shadow)
 			}
 		}

@@ -37,9 +37,9 @@ func TestUndecided(t *testing.T) {
 		says   string
 		reason string
 	}{
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{full: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no turn"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{Full: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no turn"},
 		{imagepolicy.Config{Decider: decide(allow), Queue: shared{}}, imagepolicy.ShareTaken, false, "the namespace has reached its share", "no turn for a namespace with its share in use"},
-		{imagepolicy.Config{Decider: decide(allow), Queue: queue{dry: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no memory for the body"},
+		{imagepolicy.Config{Decider: decide(allow), Queue: queue{Dry: true}}, imagepolicy.QueueFull, true, "limit of concurrent requests", "no memory for the body"},
 		{imagepolicy.Config{Decider: silent, Queue: queue{}}, imagepolicy.TimedOut, true, "timed out", "a gate that misses its time"},
 		{imagepolicy.Config{Decider: busy, Queue: queue{}}, imagepolicy.TimedOut, false, "timed out", "a gate that spends its time"},
 		{imagepolicy.Config{Decider: broken, Queue: queue{}}, imagepolicy.Panicked, false, "internal error", "a gate that panics"},
@@ -54,7 +54,7 @@ func TestUndecided(t *testing.T) {
 			if status.Allowed != want || !want && !strings.Contains(status.Reason, c.says) {
 				t.Errorf("%s, failing open %t: %+v", c.reason, open, status)
 			}
-			if recorded := kept.last(t); recorded.Cause != c.cause || recorded.Err == nil || recorded.Allowed != want {
+			if recorded := kept.Last(t); recorded.Cause != c.cause || recorded.Err == nil || recorded.Allowed != want {
 				t.Errorf("%s, failing open %t: recorded %+v", c.reason, open, recorded)
 			}
 		}
@@ -83,7 +83,7 @@ func (angry) Reserve(context.Context, string, int64) (func(), error) { panic("an
 // TestFailureThatFails holds that a setting that cannot be had admits nothing.
 func TestFailureThatFails(t *testing.T) {
 	config := configOf(decide(allow))
-	config.Queue, config.Failure = queue{full: true}, unset{}
+	config.Queue, config.Failure = queue{Full: true}, unset{}
 	if status := send(t, endpointWith(t, config), "shop", "a"); status.Allowed {
 		t.Error("admitted")
 	}
@@ -152,7 +152,7 @@ func TestMalformed(t *testing.T) {
 			if c.says == "" {
 				want = imagepolicy.Decided
 			}
-			if recorded := kept.last(t); recorded.Cause != want {
+			if recorded := kept.Last(t); recorded.Cause != want {
 				t.Errorf("%s: recorded %s, %v", c.reason, recorded.Cause, recorded.Err)
 			}
 		}

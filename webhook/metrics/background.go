@@ -36,20 +36,15 @@ type WorkOutcome string
 
 // The outcomes.
 const (
-	WorkDone WorkOutcome = "done"
-	// WorkRetried means that the change failed and is retried.
-	WorkRetried WorkOutcome = "retried"
-	// WorkGivenUp means that the change failed and is not retried.
-	WorkGivenUp WorkOutcome = "given-up"
+	WorkDone    WorkOutcome = "done"
+	WorkRetried WorkOutcome = "retried"  // the change failed and is retried
+	WorkGivenUp WorkOutcome = "given-up" // the change failed and is not retried
 )
 
-// noAction is the label of a change that was not made, whose action is unknown.
-const noAction = "none"
-
-// Worked records a background change of an object and its action. An empty action means that no
-// change was made.
+// Worked records a background change of an object and its action. An empty action, none in the
+// label, means that no change was made.
 func (s *backgroundSeries) Worked(action string, outcome WorkOutcome) {
-	s.work.WithLabelValues(s.words.value(cmp.Or(action, noAction)), s.words.value(string(outcome))).Inc()
+	s.work.WithLabelValues(s.words.value(cmp.Or(action, "none")), s.words.value(string(outcome))).Inc()
 }
 
 // SetGlobalContext sets the list of GlobalContextEntries. It deletes the series of removed entries,
@@ -94,8 +89,7 @@ func newGlobalContext(read func() []GlobalContext, entries *label) globalContext
 	of := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(prefix+name, help, []string{"entry"}, nil)
 	}
-	return globalContext{
-		read: read, entries: entries,
+	return globalContext{read: read, entries: entries,
 		age:    of("global_context_age_seconds", "Time since a GlobalContextEntry was last read or updated."),
 		usable: of("global_context_usable", "1 for each GlobalContextEntry with a usable value, else 0."),
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/metrics/enforcement"
 )
 
 // Build identifies the program.
 type Build struct{ Version, Revision string }
 
-// Metrics holds the gateway's collectors: each part has its own series and methods. It is safe for
-// concurrent use. Make one with New.
+// Metrics holds the gateway's collectors, each part its own. It is safe for concurrent use. Make one with New.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -27,6 +27,8 @@ type Metrics struct {
 	reportSeries
 	scanSeries
 	backgroundSeries
+	cleanupSeries
+	enforcement.Series
 	clusterSeries
 	rolloutSeries
 }
@@ -43,23 +45,24 @@ func New(build Build) *Metrics {
 		reportSeries:     newReportSeries(words),
 		scanSeries:       newScanSeries(words),
 		backgroundSeries: newBackgroundSeries(words),
+		cleanupSeries:    newCleanupSeries(),
+		Series:           enforcement.New(prefix),
 		clusterSeries:    newClusterSeries(words),
 		rolloutSeries:    newRolloutSeries(),
 	}
 	info := gauges("build_info", "1, with the program's version.", "version", "revision", "go")
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
-	m.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(append(m.Collectors(), info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
 	for _, part := range []interface{ collectors() []prometheus.Collector }{
 		&m.requestSeries, &m.evaluationSeries, &m.decisionSeries, &m.mirrorSeries, &m.reportSeries,
-		&m.scanSeries, &m.backgroundSeries, &m.clusterSeries, &m.rolloutSeries,
+		&m.scanSeries, &m.backgroundSeries, &m.cleanupSeries, &m.clusterSeries, &m.rolloutSeries,
 	} {
 		m.registry.MustRegister(part.collectors()...)
 	}
 	return m
 }
 
-// Decided records the results of policies and mirrors for each image of an object. Audited and
-// warned failures also count as "fail".
+// Decided records the results for each image of an object. Audited and warned failures also count as "fail".
 func (m *Metrics) Decided(outcome gate.Outcome) { m.record(&outcome, false) }
 
 // DecidedInShadow is Decided for decisions that are not enforced.

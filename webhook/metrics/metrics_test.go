@@ -84,6 +84,10 @@ func busy(t *testing.T) *Metrics {
 	m.ReportWritten("written")
 	m.ReportDropped("full", 2)
 	m.Worked("created", WorkDone)
+	m.CleanedUp("policy", "deleted")
+	m.CleanupEnded("ttl", "limit-reached", 120)
+	m.NativePolicies(3, 2)
+	m.NativeRestored()
 	m.Worked("", WorkGivenUp)
 	m.SetGlobalContext([]string{"teams", "stale", "unread"})
 	m.GlobalContextFailed("stale")
@@ -197,6 +201,13 @@ func TestSeries(t *testing.T) {
 		`quaymaster_decision_log_flushed_timestamp_seconds 1.8e+09`,
 		`quaymaster_decision_log_sink_behind{sink="webhook"} 1`,
 		`quaymaster_background_work_total{action="created",outcome="done"} 1`,
+		`quaymaster_cleanup_objects_total{cause="policy",outcome="deleted"} 1`,
+		`quaymaster_native_policies{side="native"} 3`,
+		`quaymaster_native_policies{side="webhook"} 2`,
+		`quaymaster_native_policies_restored_total 1`,
+		`quaymaster_cleanup_runs_total{cause="ttl",end="limit-reached"} 1`,
+		`quaymaster_cleanup_run_duration_seconds_bucket{cause="ttl",le="60"} 0`,
+		`quaymaster_cleanup_run_duration_seconds_bucket{cause="ttl",le="600"} 1`,
 		`quaymaster_background_work_total{action="none",outcome="given-up"} 1`,
 		`quaymaster_global_context_age_seconds{entry="teams"} 60`,
 		`quaymaster_global_context_usable{entry="teams"} 1`,

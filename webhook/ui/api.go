@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/internal/page"
 )
 
 // The kinds of the API's documents; their version is report.APIVersion. Within a version, fields
@@ -24,12 +25,15 @@ const (
 	PolicyListKind   = "PolicyList"
 	PolicyKind       = "Policy"
 	FacetsKind       = "Facets"
-	ErrorKind        = "Error"
 )
 
 type typed struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
+}
+
+func malformed(message string) error {
+	return page.Problem{Status: http.StatusBadRequest, Reason: "malformed", Message: message}
 }
 
 func of(kind string) typed { return typed{report.APIVersion, kind} }
@@ -93,7 +97,9 @@ func (h *Handler) routes() map[string]route {
 		"images/{id}": {nil, func(r *http.Request, p parameters) (any, error) {
 			details, ok := known.Image(r.PathValue("id"))
 			if !ok {
-				return nil, problem{http.StatusNotFound, "not-found", "image not found: it was not seen for a week, or another replica evaluated it"}
+				return nil, page.Problem{
+					Status: http.StatusNotFound, Reason: "not-found", Message: "image not found: it was not seen for a week, or another replica evaluated it",
+				}
 			}
 			return ImageDetails{of(ImageKind), h.about(p), details}, nil
 		}},
@@ -127,7 +133,9 @@ func (h *Handler) listImages(_ *http.Request, p parameters) (any, error) {
 func (h *Handler) decisionDetails(id string, p parameters) (any, error) {
 	details, ok := h.config.Inventory.Decision(id)
 	if !ok {
-		return nil, problem{http.StatusNotFound, "not-found", "decision not found: only the latest are kept, by the replica that made them; the decision log keeps all"}
+		return nil, page.Problem{
+			Status: http.StatusNotFound, Reason: "not-found", Message: "decision not found: only the latest are kept, by the replica that made them; the decision log keeps all",
+		}
 	}
 	made := DecisionDetails{typed: of(DecisionKind), About: h.about(p), DecisionDetails: details}
 	if h.explain != nil {
@@ -148,17 +156,17 @@ func (h *Handler) serve(q route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
 		if err != nil {
-			refuse(w, r, err)
+			page.Refuse(w, r, err)
 			return
 		}
 		defer leave()
-		if err := h.admit(r); err != nil {
-			refuse(w, r, err)
+		if _, err := h.admit(r); err != nil {
+			page.Refuse(w, r, err)
 			return
 		}
 		p, err := parametersOf(r.URL, q.parameters)
 		if err != nil {
-			refuse(w, r, err)
+			page.Refuse(w, r, err)
 			return
 		}
 		leaderResponse, alone := h.leaderResponse(r)
@@ -177,7 +185,7 @@ func (h *Handler) enter() (leave func(), err error) {
 	case h.places <- struct{}{}:
 		return func() { <-h.places }, nil
 	default:
-		return nil, problem{http.StatusServiceUnavailable, "busy", "too many concurrent requests; retry"}
+		return nil, page.Problem{Status: http.StatusServiceUnavailable, Reason: "busy", Message: "too many concurrent requests; retry"}
 	}
 }
 
@@ -188,12 +196,12 @@ func (q route) respond(w http.ResponseWriter, r *http.Request, p parameters) {
 		err = p.wrong()
 	}
 	if err != nil {
-		refuse(w, r, err)
+		page.Refuse(w, r, err)
 		return
 	}
 	body, err := json.Marshal(answer)
 	if err != nil {
-		refuse(w, r, problem{http.StatusInternalServerError, "internal", "internal error: the response cannot be encoded"})
+		page.Refuse(w, r, page.Problem{Status: http.StatusInternalServerError, Reason: "internal", Message: "internal error: the response cannot be encoded"})
 		return
 	}
 	respond(w, r, append(body, '\n'))
@@ -202,7 +210,7 @@ func (q route) respond(w http.ResponseWriter, r *http.Request, p parameters) {
 func respond(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Add("Vary", "Authorization")
-	newFile("application/json", body).serve(w, r, http.StatusOK)
+	page.NewFile("application/json", body).Serve(w, r, http.StatusOK)
 }
 
 // parameters are those of a query. Each may occur once.

@@ -10,8 +10,6 @@ const (
 	// maxAtOnce bounds concurrent requests, authentication included. Each takes some milliseconds
 	// of CPU time for 20,000 images.
 	maxAtOnce = 16
-	// minCompressed is the smallest body that is compressed, in bytes.
-	minCompressed = 1 << 10
 	// maxDefinition bounds the text of a policy's document, in bytes.
 	maxDefinition = 64 << 10
 	// maxOverTime is the number of policies up to which their list has the results over time, 2 KiB

@@ -2,15 +2,16 @@ package ui
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
-	"net"
+	"io/fs"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/internal/page"
 )
 
 // Authenticator resolves a token to a user. A user without a name and without an error means that
@@ -23,6 +24,12 @@ type Authenticator interface {
 // not be made.
 type Authorizer interface {
 	MayRead(ctx context.Context, user policy.User) (bool, error)
+}
+
+// Playground is a page that evaluates what its users write; *playground.Handler implements it.
+type Playground interface {
+	// Serve serves a request by its path below the page's own. The caller is the user; empty without tokens.
+	Serve(w http.ResponseWriter, r *http.Request, caller string)
 }
 
 // Config holds the required settings of a Handler.
@@ -38,6 +45,7 @@ type options struct {
 	everybody  bool
 	leader     Leader   // nil: this replica always answers
 	policies   Policies // nil: only their results are known
+	playground Playground
 	explain    func(namespace, image string, isCopy bool) string
 }
 
@@ -68,6 +76,17 @@ func WithExplain(command func(namespace, image string, isCopy bool) string) Opti
 	}
 }
 
+// WithPlayground serves a playground below /playground/, to the users of the dashboard.
+func WithPlayground(p Playground) Option {
+	return func(o *options) error {
+		if p == nil {
+			return errors.New("playground must not be nil")
+		}
+		o.playground = p
+		return nil
+	}
+}
+
 // WithoutTokens disables authentication. The listener must be on loopback; requests that name
 // another host are refused.
 func WithoutTokens() Option {
@@ -81,7 +100,7 @@ func WithoutTokens() Option {
 type Handler struct {
 	config Config
 	options
-	files  map[string]*file
+	files  map[string]*page.File
 	mux    *http.ServeMux
 	shown  *http.ServeMux // serves other replicas
 	places chan struct{}  // holds one element per request in flight
@@ -106,8 +125,22 @@ func New(config Config, with ...Option) (*Handler, error) {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
 	h := &Handler{config: config, options: o, files: files, mux: http.NewServeMux(), shown: http.NewServeMux(), places: make(chan struct{}, maxAtOnce)}
+	if h.playground != nil {
+		h.linkPlayground()
+	}
 	h.register()
 	return h, nil
+}
+
+//go:embed static
+var static embed.FS
+
+func load() (map[string]*page.File, error) {
+	root, err := fs.Sub(static, "static")
+	if err != nil {
+		return nil, err
+	}
+	return page.Load(root)
 }
 
 // register registers the paths. All pages are one document, which renders according to its URL.
@@ -117,57 +150,35 @@ func (h *Handler) register() {
 		h.shown.Handle(apiPrefix+path, h.view(route))
 	}
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, r, problem{http.StatusNotFound, "not-found", "no such API resource; docs/dashboard.md lists them"})
+		page.Refuse(w, r, page.Problem{Status: http.StatusNotFound, Reason: "not-found", Message: "no such API resource; docs/dashboard.md lists them"})
 	})
-	for _, page := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/decisions/{id}", "/policies", "/policy"} {
-		h.mux.HandleFunc(page, func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].serve(w, r, http.StatusOK) })
+	for _, path := range []string{"/{$}", "/images", "/images/{id}", "/decisions", "/decisions/{id}", "/policies", "/policy"} {
+		h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].Serve(w, r, http.StatusOK) })
 	}
 	h.mux.HandleFunc("/assets/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if f := h.files["assets/"+r.PathValue("name")]; f != nil {
-			f.serve(w, r, http.StatusOK)
+			f.Serve(w, r, http.StatusOK)
 			return
 		}
 		http.NotFound(w, r)
 	})
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].serve(w, r, http.StatusNotFound) })
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { h.files["index.html"].Serve(w, r, http.StatusNotFound) })
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	guard(w.Header())
-	if h.everybody && !isLoopback(r.Host) {
+	page.Guard(w.Header())
+	if h.everybody && !page.IsLoopback(r.Host) {
 		http.Error(w, "this dashboard is served on loopback only: use localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 		return
 	}
+	if h.playground != nil && strings.HasPrefix(r.URL.Path, playgroundPath) {
+		h.play(w, r)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		refuse(w, r, problem{http.StatusMethodNotAllowed, "wrong-method", "the dashboard is read only: use GET"})
+		page.Refuse(w, r, page.Problem{Status: http.StatusMethodNotAllowed, Reason: "wrong-method", Message: "the dashboard is read only: use GET"})
 		return
 	}
 	h.mux.ServeHTTP(w, r)
-}
-
-// guard sets the security headers of every response.
-func guard(header http.Header) {
-	header.Set("Content-Security-Policy", strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
-		"base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
-	}, "; "))
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-}
-
-// isLoopback reports whether a Host header names loopback. Other names are rejected because their
-// owner can point them at any address.
-func isLoopback(host string) bool {
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	address, err := netip.ParseAddr(name)
-	return err == nil && address.IsLoopback() || strings.EqualFold(name, "localhost")
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/webhook/internal/page"
 )
 
 // apiPrefix is the common prefix of the API's paths.
@@ -78,13 +80,13 @@ func (h *Handler) view(q route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
 		if err != nil {
-			refuse(w, r, err)
+			page.Refuse(w, r, err)
 			return
 		}
 		defer leave()
 		p, err := parametersOf(r.URL, q.parameters)
 		if err != nil {
-			refuse(w, r, err)
+			page.Refuse(w, r, err)
 			return
 		}
 		q.respond(w, r, p)

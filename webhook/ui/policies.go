@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/webhook/internal/page"
 )
 
 // The states of a PolicyDocument.
@@ -138,7 +139,7 @@ func (h *Handler) policyDetails(id string, p parameters) (any, error) {
 	all := h.policyList()
 	n := slices.IndexFunc(all, func(p Policy) bool { return p.ID == id })
 	if n < 0 {
-		return nil, problem{http.StatusNotFound, "not-found", "policy not found: it is not loaded, and was not evaluated for a week"}
+		return nil, page.Problem{Status: http.StatusNotFound, Reason: "not-found", Message: "policy not found: it is not loaded, and was not evaluated for a week"}
 	}
 	made := PolicyDetails{typed: of(PolicyKind), About: h.about(p), Documents: h.policies != nil, Policy: all[n]}
 	if h.policies != nil {

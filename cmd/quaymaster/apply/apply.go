@@ -15,16 +15,17 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/preview"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
+	"github.com/quaymaster/quaymaster/policy/deletion"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/policy/suite/trial"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -45,7 +46,8 @@ func New(t command.Terminal) *cobra.Command {
 		Short: "Apply policies to manifests or live objects",
 		Long: `Apply evaluates policies against objects as at admission: mutation rules, then
 images, then validation rules. It reports the result of each rule for each object,
-and the objects that generate rules would create. It changes nothing.
+the objects that generate rules would create, and those that the next runs of
+policies which delete would delete. It changes nothing.
 
 Policies and objects are files, folders, or - for standard input. Policies can
 look up the objects of the resource files, and ConfigMaps, Secrets, Namespaces and
@@ -53,12 +55,9 @@ GlobalContextEntries in the policy files. With --cluster, the objects are those 
 the kinds that the policies match.
 See docs/apply.md.
 
-Documents of unsupported kinds, such as DeletingPolicy, are skipped with a
-warning. If there are no others, nothing is evaluated and the exit status is 0.
-
 Exit status: 0 if every object would be admitted (failures and errors of policies
 under audit are reported and do not count), 1 if one would be denied, 3 if an
-enforced rule could not be evaluated, 2 for wrong use, or if a policy could not be
+enforced rule or one that deletes could not be evaluated, 2 for wrong use, or if a policy could not be
 read: the results of the others are reported, and no objects are written.
 --warn-exit-code replaces 0 if there are warnings, or failures or errors under
 audit.`,
@@ -151,52 +150,36 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	if err != nil {
 		return nil, err
 	}
-	values, user, err := f.given()
+	with, err := f.trial(ctx, t, from)
 	if err != nil {
 		return nil, err
 	}
-	store, err := f.setup.TrustStore(ctx)
-	if err != nil {
-		return nil, err
-	}
-	prover, err := engine.NewProver(store.Snapshot())
-	if err != nil {
-		return nil, err
-	}
-	requests := make([]gate.Request, len(from.objects))
-	for i, object := range from.objects {
-		requests[i].Object = object
-	}
-	registries, err := f.registries(t, from.known, requests)
-	if err != nil {
-		return nil, err
-	}
-	images := &engine.RuleImages{}
-	images.Use(gate.Config{Registries: registries, State: gate.Fixed{Prover: prover}})
-	options := engine.CompilerOptions{Images: images, Manifests: manifests.Options{Signatures: images}, Kinds: from, Offline: f.setup.Offline}
-	from.answer(&options)
-	config := evaluation.Config{
-		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, NoOldObject: true, Stored: true, User: user, Labels: from.known.Labels, Scopes: from.scopes,
-		Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
-	}
-	config.Scopes.Warn = once(t.Warn)
+	options, config := from.Options(with)
+	config.Deletions = deletion.Decider{Protection: limits().Protection}
 	var live *liveCluster
+	var source trial.Live
 	if f.cluster {
 		live, err = openCluster(t, f)
 		if err != nil {
 			return nil, err
 		}
 		live.answer(&options, &config)
+		source = live
 	}
-	held, err := from.holdGlobals(ctx, live)
+	held, err := from.HoldGlobals(ctx, source)
 	if err != nil {
 		return nil, err
 	}
 	options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: held}}
-	work, err := f.compile(ctx, t, from, options, config)
-	if err != nil || live == nil {
-		return work, err
+	config.Existing.Sources = evaluation.Sources{Resources: options.Resources}
+	evaluator, err := from.Compile(ctx, options, config, setup.UnreadRoot(t))
+	if err != nil {
+		return nil, err
+	}
+	work := &applied{evaluator: evaluator, policies: evaluator.Policies(), objects: from.Objects, unread: from.Unread}
+	work.warnings = append(from.Warnings, evaluator.Warnings()...)
+	if live == nil {
+		return work, nil
 	}
 	listed, err := live.Matching(ctx, work.targets()) // they depend on the policies
 	if err != nil {
@@ -206,49 +189,34 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	return work, nil
 }
 
-// once returns a function that passes each message on once: an object may be evaluated several times.
-func once(warn func(message string)) func(message string) {
-	done := map[string]bool{}
-	return func(message string) {
-		if !done[message] {
-			done[message] = true
-			warn(message)
-		}
-	}
-}
-
-// compile compiles the policies.
-func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions, config evaluation.Config) (*applied, error) {
-	compilers, err := engine.NewCompilers(options)
+// trial returns the settings of the flags.
+func (f *applyFlags) trial(ctx context.Context, t command.Terminal, from *trial.Input) (trial.Setup, error) {
+	with := trial.Setup{Offline: f.setup.Offline, Timeout: f.setup.Timeout, Warn: t.Warn}
+	var err error
+	with.Values, with.User, err = f.given()
 	if err != nil {
-		return nil, err
+		return with, err
 	}
-	loaded := engine.Documents{Compilers: compilers}
-	for _, object := range from.roots {
-		if err := loaded.Add(object); err != nil {
-			return nil, err
-		}
-	}
-	config.Compilers = compilers
-	evaluator, err := evaluation.New(config)
+	store, err := f.setup.TrustStore(ctx)
 	if err != nil {
-		return nil, err
+		return with, err
 	}
-	work := &applied{evaluator: evaluator, policies: evaluator.Policies(), objects: from.objects, warnings: from.leftAside, unread: from.unread}
-	for _, p := range evaluator.Unread() {
-		work.unread = append(work.unread, p.Err)
+	with.Prover, err = engine.NewProver(store.Snapshot())
+	if err != nil {
+		return with, err
 	}
-	if err := errors.Join(work.unread...); err != nil && len(work.policies) == 0 {
-		return nil, err
+	requests := make([]gate.Request, len(from.Objects))
+	for i, object := range from.Objects {
+		requests[i].Object = object
 	}
-	loaded.ReadRoots(ctx, f.setup.Offline, setup.UnreadRoot(t))
-	return work, nil
+	with.Registries, err = f.registries(t, from.Known, requests)
+	return with, err
 }
 
 // registries returns the source of images and evidence; nowhere if offline.
 func (f *applyFlags) registries(t command.Terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if f.setup.Offline && len(f.setup.Layouts) == 0 {
-		return nowhere{}, nil
+		return trial.Nowhere{Why: "no connection is to be opened (--offline)"}, nil
 	}
 	return f.setup.Registries(t, known, requests)
 }
@@ -262,11 +230,33 @@ func (w *applied) targets() []policy.Target {
 	return all
 }
 
+// limits are those of a gateway with its defaults: apply reads no gateway's settings.
+func limits() preview.Limits { return preview.Defaults("quaymaster") }
+
+// deletions are the next runs of the policies that delete, without objects; nil for none.
+func (w *applied) deletions() *preview.Preview {
+	var list *preview.Preview
+	for place := range w.policies {
+		p := w.evaluator.Policy(place)
+		for _, rule := range p.Deletions {
+			if list == nil {
+				list = preview.New(limits(), time.Now())
+			}
+			list.Rule(p, rule)
+		}
+	}
+	return list
+}
+
 // evaluate evaluates the policies against the objects.
 func (w *applied) evaluate(ctx context.Context) {
 	var batch []workload.Object
 	w.answers, batch = w.evaluator.EvaluateEvery(ctx, w.objects)
-	matched := func(a evaluation.Answer) bool { return len(a.Rules) > 0 || a.Err != nil }
+	matched := func(a evaluation.Answer) bool {
+		return a.Err != nil || slices.ContainsFunc(a.Rules, func(r evaluation.RuleResult) bool {
+			return r.Deletion == nil || r.Deletion.Verdict != deletion.Unmatched
+		})
+	}
 	if len(w.answers) > 0 && !slices.ContainsFunc(w.answers, matched) {
 		w.warnings = append(w.warnings, "no rule matches any object: check the paths, and the kinds in the policies")
 	}
@@ -280,7 +270,8 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 		compiled := w.evaluator.Policy(place)
 		every := func(t policy.Target) bool {
 			// Writes to one subresource of every kind are rare.
-			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Version, "\x00") && wildcard.Match(t.Subresource, "")
+			return t.Resource == "" && wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") &&
+				wildcard.Match(t.Version, "\x00") && wildcard.Match(t.Subresource, "")
 		}
 		if len(objects) == 0 || !slices.ContainsFunc(w.evaluator.Targets(place), every) {
 			continue
@@ -290,12 +281,4 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 		w.warnings = append(w.warnings, fmt.Sprintf("%s matches every kind of object (%d evaluated in %s): in a cluster, it is evaluated for every write; name the kinds in its match",
 			compiled.ID(), len(objects), time.Since(started).Round(10*time.Microsecond)))
 	}
-}
-
-// nowhere opens no session.
-type nowhere struct{}
-
-// Open implements gate.Registries.
-func (nowhere) Open(_ context.Context, _ gate.Access, repository image.Repository) (gate.Session, error) {
-	return nil, &image.Error{Kind: image.Unavailable, Op: "open", On: repository.String(), Err: errors.New("no connection is to be opened (--offline)")}
 }

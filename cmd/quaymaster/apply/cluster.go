@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 )
 
@@ -49,5 +50,19 @@ func (l *liveCluster) answer(options *engine.CompilerOptions, config *evaluation
 
 // Service implements rulecontext.Caller.
 func (*liveCluster) Service(ctx context.Context, call rulecontext.ServiceCall) (any, error) {
-	return lookups{}.Service(ctx, call)
+	return advice().Service(ctx, call)
+}
+
+// List implements trial.Live.
+func (l *liveCluster) List(ctx context.Context, of cel.ResourceRef) (any, error) {
+	list, err := engine.ClusterObjects{Objects: l.Objects}.List(ctx, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	return list["items"], nil
+}
+
+// Call implements trial.Live.
+func (l *liveCluster) Call(ctx context.Context, call rulecontext.APICall) (any, error) {
+	return l.API(ctx, call)
 }

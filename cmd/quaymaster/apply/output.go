@@ -1,11 +1,9 @@
 package apply
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -14,12 +12,12 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/preview"
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/integer"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/policy/suite/trial"
 	"github.com/quaymaster/quaymaster/report"
-	"github.com/quaymaster/quaymaster/workload"
 )
 
 // applyOutput configures the output of apply.
@@ -61,6 +59,8 @@ type (
 		Warnings []string       `json:"warnings,omitempty"`
 		Errors   []string       `json:"errors,omitempty"` // about policies that could not be read
 		Summary  map[string]int `json:"summary"`
+		// Deletions are the next runs of policies that delete; nil for none.
+		Deletions *preview.Preview `json:"deletions,omitempty"`
 	}
 	applyObject struct {
 		Kind      string                  `json:"kind,omitempty"`
@@ -135,6 +135,7 @@ func (f *applyOutput) report(work *applied) applyReport {
 	for _, err := range work.unread {
 		report.Errors = append(report.Errors, err.Error())
 	}
+	report.Deletions = work.deletions()
 	for i := range work.answers {
 		a := &work.answers[i]
 		object := work.objects[i]
@@ -149,6 +150,11 @@ func (f *applyOutput) report(work *applied) applyReport {
 			one.Result, one.Reasons = gate.Error, append(one.Reasons, a.Err.Error())
 		}
 		for j := range a.Rules {
+			if found := a.Rules[j].Deletion; found != nil {
+				report.Deletions.Rule(a.Rules[j].Policy, found.Rule).Add(
+					preview.Object{Kind: object.Kind(), Namespace: object.Namespace(), Name: object.Name(), Source: object.Source()}, found.Decision)
+				continue
+			}
 			rule := f.rule(work.policies, &a.Rules[j])
 			report.Summary[rule.Result]++
 			one.Results = append(one.Results, rule)
@@ -173,12 +179,10 @@ func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.RuleResul
 		rule.Images = append(rule.Images, applyImage(found))
 	}
 	for _, content := range s.Made {
-		rule.Generates = append(rule.Generates, nameOf(content))
+		rule.Generates = append(rule.Generates, trial.NameOf(content))
 	}
-	for _, p := range policies {
-		if s.Result == evaluation.Fail && p.Made(s.Policy) && p.Annotation("policies.kyverno.io/scored") == "false" {
-			rule.Result = evaluation.Warn
-		}
+	if trial.IsUnscored(policies, s) {
+		rule.Result = evaluation.Warn
 	}
 	if rule.Audit && f.auditWarn {
 		rule.Result = evaluation.Warn
@@ -186,20 +190,14 @@ func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.RuleResul
 	return rule
 }
 
-func nameOf(content map[string]any) string {
-	meta, _ := content["metadata"].(map[string]any)
-	parts := []string{fmt.Sprint(content["kind"])}
-	if namespace, _ := meta["namespace"].(string); namespace != "" {
-		parts = append(parts, namespace)
-	}
-	return strings.Join(append(parts, fmt.Sprint(meta["name"])), "/")
-}
-
 // text writes the rules of each object, and the counts.
 func (f *applyOutput) text(w io.Writer, report applyReport, color bool) error {
 	var b strings.Builder
 	for i := range report.Objects {
 		f.object(&b, &report.Objects[i], color)
+	}
+	if report.Deletions != nil {
+		report.Deletions.Text(&b)
 	}
 	for i, result := range applyResults {
 		if i > 0 {
@@ -306,7 +304,7 @@ func (f *applyOutput) objects(t command.Terminal, work *applied) error {
 	var mutated, generated []any
 	for i := range work.answers {
 		if f.mutated != "" {
-			object, err := mutatedObject(work.objects[i], &work.answers[i])
+			object, err := trial.Mutated(work.objects[i], &work.answers[i])
 			if err != nil {
 				return fmt.Errorf("--mutated: %w", err)
 			}
@@ -322,20 +320,6 @@ func (f *applyOutput) objects(t command.Terminal, work *applied) error {
 		return err
 	}
 	return writeObjects(t, "--generated", f.generated, generated)
-}
-
-// mutatedObject returns an object after its evaluation, for YAML. An object that no rule changed is
-// its own text: decoding rounds integers of 2^53 or more.
-func mutatedObject(before workload.Object, a *evaluation.Answer) (any, error) {
-	content := a.Object.Content()
-	changed := slices.ContainsFunc(a.Rules, func(r evaluation.RuleResult) bool { return r.Changed })
-	if !changed && reflect.DeepEqual(content, before.Content()) {
-		return json.RawMessage(before.JSON()), nil
-	}
-	if err := integer.Exact(content); err != nil {
-		return nil, fmt.Errorf("%s: the object is changed, and cannot be written: %w: write the integer as text, or leave the object out", before, err)
-	}
-	return content, nil
 }
 
 func writeObjects(t command.Terminal, flag, path string, objects []any) (err error) {
@@ -371,7 +355,7 @@ func (f *applyOutput) exit(report applyReport) error {
 	switch {
 	case denied:
 		return command.Status(command.ExitDenied)
-	case failed:
+	case failed, report.Deletions != nil && report.Deletions.Incomplete():
 		return command.Status(command.ExitError)
 	case f.warnExit != 0 && (report.warns() || f.warnNoPass && report.Summary[evaluation.Pass] == 0):
 		return command.Status(f.warnExit)

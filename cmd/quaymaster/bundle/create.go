@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -141,7 +142,7 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundl
 			return nil, err
 		}
 		c.Notes = append(c.Notes, notes...)
-		c.Gateway, err = settings.Bundled()
+		c.Gateway, err = carried.Bundled(settings)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +187,7 @@ func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle
 	if err != nil {
 		return nil, err
 	}
-	c.Gateway, err = reader.Configuration().Bundled()
+	c.Gateway, err = carried.Bundled(reader.Configuration())
 	if err != nil {
 		return nil, err
 	}

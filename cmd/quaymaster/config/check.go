@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/quaymaster/quaymaster/internal/strictjson"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/pinnable"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 )
@@ -46,12 +45,16 @@ func (c *Configuration) check() error {
 	for _, name := range c.Exceptions.Namespaces {
 		found.refuse(name != "*" && len(validation.IsDNS1123Label(name)) > 0, "exceptions.namespaces: %q: want the name of a namespace, or \"*\" for all", name)
 	}
+	if _, err := c.Required(); err != nil {
+		found.refuse(true, "%w", err)
+	}
 	c.checkRoles(&found)
 	c.checkMode(&found)
+	found.refuse(c.Policies.NativePolicies != "" && (c.Standalone || c.Webhooks.Disabled), "policies.nativePolicies needs the webhook configurations: remove it, or standalone and webhooks.disabled")
 	c.Policies.ClusterImagePolicies.check(&found)
 	c.Policies.Expressions.check(&found)
 	c.checkGuard(&found)
-	c.Listen.check(c.Endpoints, &found)
+	c.Listen.check(c.Paths(), &found)
 	c.Endpoints.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)
 	found.refuse(time.Duration(*c.Ages.Stale) > policy.MaxStale, "ages.stale: want at most %s", policy.MaxStale)
@@ -59,6 +62,7 @@ func (c *Configuration) check() error {
 	c.DecisionLog.check(&found)
 	c.Reports.check(&found)
 	c.Scan.check(&found)
+	c.Cleanup.check(&found)
 	c.Dashboard.check(c.Standalone, &found)
 	c.SharedMemory.check(c, &found)
 	c.Webhooks.check(&found)
@@ -80,7 +84,7 @@ func (c *Configuration) checkCertificate(found *complaints) {
 	found.refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
 }
 
-func (l Listen) check(endpoints Endpoints, found *complaints) {
+func (l Listen) check(paths []string, found *complaints) {
 	for _, named := range [][2]string{{"listen.address", l.Address}, {"listen.plain", l.Plain}} {
 		_, _, err := net.SplitHostPort(named[1])
 		found.refuse(err != nil, "%s: want host:port: %w", named[0], err)
@@ -92,7 +96,7 @@ func (l Listen) check(endpoints Endpoints, found *complaints) {
 	found.refuse(len(l.ClientNames)+len(l.ClientEndpoints) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
 	for _, path := range l.ClientEndpoints {
-		found.refuse(!slices.Contains(endpoints.Paths(), path), "listen.clientEndpoints: there is no endpoint %q, or it is not turned on: want some of %s", path, strings.Join(endpoints.Paths(), ", "))
+		found.refuse(!slices.Contains(paths, path), "listen.clientEndpoints: there is no endpoint %q, or it is not turned on: want some of %s", path, strings.Join(paths, ", "))
 	}
 }
 
@@ -102,8 +106,8 @@ func (w Webhooks) check(found *complaints) {
 	found.refuse(w.Port < 1 || w.Port > 65535, "webhooks.port: %d: want 1 to 65535", w.Port)
 	found.refuse(w.OnlyPods && len(w.MutateControllers) > 0, "webhooks.onlyPods: contradicts webhooks.mutateControllers")
 	for _, kind := range w.MutateControllers {
-		_, known := Controllers()[kind]
-		found.refuse(!known, "webhooks.mutateControllers: %q: want some of %s", kind, controllerKinds())
+		_, known := pinnable.Controllers()[kind]
+		found.refuse(!known, "webhooks.mutateControllers: %q: want some of %s", kind, pinnable.Kinds())
 	}
 }
 
@@ -121,22 +125,4 @@ func (r Registries) check(found *complaints) {
 		found.refuse((h.CertificateFile == "") != (h.KeyFile == ""), "registries.hosts[%s]: certificateFile and keyFile belong together", host)
 		found.refuse(h.PlainHTTP && h.CAFile+h.CertificateFile != "", "registries.hosts[%s]: plainHTTP contradicts certificates", host)
 	}
-}
-
-// checkKind refuses another document before its fields are, with the better error message.
-func checkKind(text []byte) error {
-	var head *struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return strictjson.Readable(err)
-	}
-	if head == nil {
-		return errors.New("the file is empty")
-	}
-	if head.APIVersion != APIVersion || head.Kind != Kind {
-		return fmt.Errorf("want apiVersion %s and kind %s, found %q and %q", APIVersion, Kind, head.APIVersion, head.Kind)
-	}
-	return nil
 }

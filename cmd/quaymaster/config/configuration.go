@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
@@ -23,11 +24,16 @@ const (
 	Kind       = "Configuration"
 )
 
+// Header is the type of a document.
+type Header struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+}
+
 // Configuration is the gateway's settings. Every field has a safe zero value, the default in its
 // comment. docs/configuration.md is generated from the comments here.
 type Configuration struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
+	Header `json:",inline"`
 
 	// The gateway's own namespace: where its Secret and Leases are. Default
 	// quaymaster.
@@ -38,13 +44,15 @@ type Configuration struct {
 	// nothing is denied or changed, independently of policies and other settings, except in
 	// namespaces with the label quaymaster.dev/mode: enforce. Default enforce.
 	Mode string `json:"mode,omitempty"`
-	// The roles of this process: some of admission, scan, report and background. Settings of
-	// other roles have no effect. Default: all of them; --roles has precedence.
+	// The roles of this process: some of admission, scan, report, background and cleanup, or native
+	// alone. Settings of other roles have no effect. Default: all but native; --roles has precedence.
 	Roles []string `json:"roles,omitempty"`
 	// Evaluate policies against running workloads before they deny: enabled or disabled. A policy
 	// that would deny running workloads is refused, or held until it would not or is accepted by
 	// annotation (docs/policy-guard.md). Default disabled.
 	Guard string `json:"guard,omitempty"`
+	// Requirements of images in addition to those of policies. Default: none.
+	Requirements []Requirement `json:"requirements,omitempty"`
 
 	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
 	Listen       Listen       `json:"listen,omitzero"`
@@ -62,6 +70,7 @@ type Configuration struct {
 	Events       Events       `json:"events,omitzero"`
 	Reports      Reports      `json:"reports,omitzero"`
 	Scan         Scan         `json:"scan,omitzero"`
+	Cleanup      Cleanup      `json:"cleanup,omitzero"`
 	Dashboard    Dashboard    `json:"dashboard,omitzero"`
 	DecisionLog  DecisionLog  `json:"decisionLog,omitzero"`
 	Peers        Peers        `json:"peers,omitzero"`
@@ -184,6 +193,10 @@ type Policies struct {
 	// Sources of policies that only audit, independently of their own settings: cluster, folders,
 	// or one of the folders by its path. Default: none.
 	Audit []string `json:"audit,omitempty"`
+	// Which policies the API server evaluates itself: off, requested (those that ask for it by a field
+	// of their own) or auto (all that can be converted). A process with the role native writes them
+	// (docs/native-policies.md). Default: none are written, and none removed; off removes them.
+	NativePolicies record.Mode `json:"nativePolicies,omitempty"`
 
 	ClusterImagePolicies ClusterImagePolicies `json:"clusterImagePolicies,omitzero"`
 	Expressions          Expressions          `json:"expressions,omitzero"`
@@ -312,7 +325,7 @@ func Parse(text []byte) (Configuration, error) {
 	if err != nil {
 		return c, fmt.Errorf("YAML: %w", yamlline.Readable(err))
 	}
-	if err := checkKind(text); err != nil {
+	if err := strictjson.CheckKind(text, APIVersion, Kind); err != nil {
 		return c, err
 	}
 	if err := c.decode(text); err != nil {
@@ -358,6 +371,7 @@ func (c *Configuration) fill() {
 	c.DecisionLog.fill()
 	c.Reports.fill()
 	c.Scan.fill()
+	c.Cleanup.fill()
 	c.Dashboard.fill()
 	if c.Ages.Stale == nil {
 		day := Duration(24 * time.Hour)

@@ -160,15 +160,18 @@ func section(t *testing.T, b *strings.Builder, types map[string]*ast.StructType,
 	for _, field := range types[name].Fields.List {
 		tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
 		key, _, _ := strings.Cut(tag, ",")
-		if key == "apiVersion" || key == "kind" {
+		if key == "" { // the type of the document
 			continue
 		}
 		kind, inner := typeOf(field.Type)
 		if _, isStruct := types[inner]; isStruct {
 			at := path + key
-			if kind == "map" {
+			switch kind {
+			case "map":
 				at += "[host]"
-			} else {
+			case "list of sections":
+				at += "[]"
+			default:
 				below = append(below, func() { section(t, b, types, comments, inner, at+".") })
 				continue
 			}
@@ -224,9 +227,14 @@ func typeOf(e ast.Expr) (kind, inner string) {
 			return "auto, always or never", ""
 		}
 		return "section", e.Name
+	case *ast.SelectorExpr: // the only one of another package
+		return "off, requested or auto", ""
 	case *ast.StarExpr:
 		return typeOf(e.X)
 	case *ast.ArrayType:
+		if kind, inner := typeOf(e.Elt); kind == "section" {
+			return "list of sections", inner
+		}
 		return "list of texts", ""
 	case *ast.MapType:
 		_, inner := typeOf(e.Value)

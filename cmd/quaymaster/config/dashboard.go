@@ -22,12 +22,13 @@ type Dashboard struct {
 	// static token file. Only its owner and group may be able to read it.
 	Tokens string `json:"tokens,omitempty"`
 	// Authenticate tokens at the API server (TokenReview), and authorize the user for the path
-	// /quaymaster/dashboard (SubjectAccessReview). The gateway must be granted both
-	// (docs/dashboard.md).
+	// /quaymaster/dashboard (SubjectAccessReview). The gateway must be granted both (docs/dashboard.md).
 	TokenReview bool `json:"tokenReview,omitempty"`
 	// Audiences, of which a token must have one, for tokenReview. Default: quaymaster, so that
 	// clients do not send tokens that the API server would accept.
 	Audiences []string `json:"audiences,omitempty"`
+	// Serve the playground, too, where readers evaluate policies that they write, on this process (docs/playground.md).
+	Playground bool `json:"playground,omitempty"`
 }
 
 func (d *Dashboard) fill() {
@@ -39,7 +40,7 @@ func (d *Dashboard) fill() {
 // check refuses settings that would make the dashboard public.
 func (d *Dashboard) check(standalone bool, found *complaints) {
 	if d.Disabled {
-		found.refuse(d.Address != "" || d.AsksForTokens() || len(d.Audiences) > 0, "dashboard: it is disabled; leave out its other settings")
+		found.refuse(d.Address != "" || d.AsksForTokens() || len(d.Audiences) > 0 || d.Playground, "dashboard: it is disabled; leave out its other settings")
 		return
 	}
 	if d.Address != "" {

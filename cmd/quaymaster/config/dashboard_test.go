@@ -25,6 +25,8 @@ func TestDashboardSettings(t *testing.T) {
 		{"two ways", Dashboard{Tokens: "f", TokenReview: true}, false, 1},
 		{"audiences of no token", Dashboard{Audiences: []string{"a"}}, false, 1},
 		{"disabled, and where it is", Dashboard{Disabled: true, Address: ":9000"}, false, 1},
+		{"a playground", Dashboard{Playground: true}, true, 0},
+		{"disabled, and with a playground", Dashboard{Disabled: true, Playground: true}, false, 1},
 		{"disabled", Dashboard{Disabled: true}, false, 0},
 	} {
 		var found complaints

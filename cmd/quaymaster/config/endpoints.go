@@ -1,12 +1,10 @@
 package config
 
 import (
-	"maps"
 	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/lifetime"
 )
 
 // The paths of the optional endpoints.
@@ -34,17 +32,13 @@ func (d Endpoints) Paths() []string {
 	return list
 }
 
-// Controllers are the kinds that can be pinned, with their groups.
-func Controllers() map[string]string {
-	return map[string]string{
-		"DaemonSet": "apps", "Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps",
-		"CronJob": "batch", "Job": "batch", "PodTemplate": "", "ReplicationController": "",
+// Paths are the active endpoints of a process with admission.
+func (c *Configuration) Paths() []string {
+	list := c.Endpoints.Paths()
+	if c.HasLifetimes() {
+		list = append(list, lifetime.Path)
 	}
-}
-
-// controllerKinds are their names, for messages.
-func controllerKinds() string {
-	return strings.Join(slices.Sorted(maps.Keys(Controllers())), ", ")
+	return list
 }
 
 // HostOf returns the host of a URL; empty where there is none.

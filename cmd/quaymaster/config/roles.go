@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
 )
 
-// The roles of a process. One process may have all of them; docs/roles.md lists the permissions
-// that each needs in the cluster.
+// The roles of a process; docs/roles.md lists the permissions that each needs in the cluster.
 const (
 	// RoleAdmission serves the API server and other clients, maintains the webhook
 	// configurations, and reports the state of policies and mirrors.
@@ -18,20 +19,16 @@ const (
 	RoleReport = "report"
 	// RoleBackground runs rules about other objects.
 	RoleBackground = "background"
+	// RoleCleanup deletes objects by policies with a schedule, and at the end of their lifetime.
+	RoleCleanup = "cleanup"
+	// RoleNative writes the policies that the API server evaluates itself. No process has another role as well.
+	RoleNative = "native"
 )
 
 // Roles are all there are, in the order in which they are documented.
-func Roles() []string { return []string{RoleAdmission, RoleScan, RoleReport, RoleBackground} }
-
-// The Leases of the leader elections. A process with admission uses the first, whatever other
-// roles it has, so processes with admission alone and with all roles compete for the same Lease.
-// The other roles have Leases of their own, so that the leader of one Deployment never blocks the
-// work of another.
-const (
-	LeaderLease           = "quaymaster"
-	ScanLeaderLease       = "quaymaster-scan-leader"
-	BackgroundLeaderLease = "quaymaster-background-leader"
-)
+func Roles() []string {
+	return []string{RoleAdmission, RoleScan, RoleReport, RoleBackground, RoleCleanup, RoleNative}
+}
 
 // ParseRoles parses the roles of a command line, as in "scan,report".
 func ParseRoles(text string) ([]string, error) {
@@ -59,22 +56,26 @@ func checkRoles(list []string) error {
 			return fmt.Errorf("roles: %s is named twice: name it once", role)
 		}
 	}
+	if slices.Contains(list, RoleNative) && len(list) > 1 {
+		return fmt.Errorf("roles: %s is a process of its own, so that no other account has its permissions: give it no other role", RoleNative)
+	}
 	if slices.Contains(list, RoleReport) && !slices.Contains(list, RoleAdmission) && !slices.Contains(list, RoleScan) {
 		return fmt.Errorf("roles: a process with %s reports what it decides itself, and this one would decide nothing: give it %s or %s as well", RoleReport, RoleScan, RoleAdmission)
 	}
 	return nil
 }
 
-// Assign replaces the roles of a configuration. It returns an error if the configuration
-// contradicts them.
+// Assign replaces the roles of a configuration. It returns an error if the configuration contradicts them.
 func (c *Configuration) Assign(roles []string) error {
 	c.Roles = roles
 	return c.check()
 }
 
-// Has reports whether the process has any of the roles; a configuration without roles has all.
+// Has reports whether the process has any of the roles; a configuration without roles has all but RoleNative.
 func (c *Configuration) Has(roles ...string) bool {
-	return c.Roles == nil || slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
+	return slices.ContainsFunc(roles, func(role string) bool {
+		return c.Roles == nil && role != RoleNative || slices.Contains(c.Roles, role)
+	})
 }
 
 // checkRoles refuses settings that contradict a configuration's roles. Settings of other roles
@@ -94,11 +95,15 @@ func (c *Configuration) checkRoles(found *complaints) {
 func (c *Configuration) Lease() string {
 	switch {
 	case c.Has(RoleAdmission):
-		return LeaderLease
+		return election.Leader
 	case c.Has(RoleScan):
-		return ScanLeaderLease
+		return election.Scan
+	case c.Has(RoleBackground):
+		return election.Background
+	case c.Has(RoleNative):
+		return election.Native
 	}
-	return BackgroundLeaderLease
+	return election.Cleanup
 }
 
 // Follows reports whether the scan follows changes. The default is true where this process does

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
 	"slices"
 	"strings"
 	"testing"
@@ -13,17 +14,20 @@ func TestRoles(t *testing.T) {
 		follows             bool
 		refused             string
 	}{
-		{"all", "admission,scan,report,background", LeaderLease, false, ""},
-		{"admission alone", "admission", LeaderLease, false, ""},
-		{"the others", "scan,report,background", ScanLeaderLease, true, ""},
-		{"spaces, in any order", "report, scan", ScanLeaderLease, true, ""},
-		{"a scan for the decision log", "scan", ScanLeaderLease, true, ""},
-		{"rules about other objects", "background", BackgroundLeaderLease, false, ""},
-		{"both of them without a report", "background,scan", ScanLeaderLease, true, ""},
-		{"reports of admission", "admission,report", LeaderLease, false, ""},
+		{"all", "admission,scan,report,background,cleanup", election.Leader, false, ""},
+		{"admission alone", "admission", election.Leader, false, ""},
+		{"the others", "scan,report,background", election.Scan, true, ""},
+		{"spaces, in any order", "report, scan", election.Scan, true, ""},
+		{"a scan for the decision log", "scan", election.Scan, true, ""},
+		{"rules about other objects", "background", election.Background, false, ""},
+		{"both of them without a report", "background,scan", election.Scan, true, ""},
+		{"the cleanup alone", "cleanup", election.Cleanup, false, ""},
+		{"the cleanup next to others", "background,cleanup", election.Background, false, ""},
+		{"the cleanup has no report", "report,cleanup", "", false, "give it scan or admission as well"},
+		{"reports of admission", "admission,report", election.Leader, false, ""},
 		{"reports without a source", "report", "", false, "would decide nothing"},
 		{"nor of rules about other objects", "report,background", "", false, "give it scan or admission as well"},
-		{"one that is none", "admission,webhook", "", false, `unknown role "webhook": want some of admission,scan,report,background`},
+		{"one that is none", "admission,webhook", "", false, `unknown role "webhook": want some of admission,scan,report,background,cleanup`},
 		{"in another case", "Admission", "", false, `unknown role "Admission"`},
 		{"twice", "scan,report,scan", "", false, "scan is named twice: name it once"},
 		{"none", "", "", false, "roles is empty: name some of"},
@@ -65,11 +69,11 @@ func TestRolesOfConfigurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range Roles() {
-		if !c.Has(role) {
-			t.Errorf("a configuration without roles lacks %s", role)
+		if c.Has(role) != (role != RoleNative) {
+			t.Errorf("a configuration without roles has %s: %t", role, c.Has(role))
 		}
 	}
-	if c.Follows() || c.Lease() != LeaderLease {
+	if c.Follows() || c.Lease() != election.Leader {
 		t.Error("one process with all roles has another lease, or follows changes")
 	}
 	c, err = Parse([]byte(head + "roles: [scan]\nscan: {follow: false}\n"))
@@ -85,6 +89,19 @@ func TestRolesOfConfigurations(t *testing.T) {
 	}
 	if _, err := Parse([]byte(head + "scan: {follow: true, disabled: true}\n")); err == nil || !strings.Contains(err.Error(), "nothing is followed") {
 		t.Errorf("a scan that follows and does not run: %v", err)
+	}
+	c, err = Parse([]byte(head + "roles: [native]\npolicies: {nativePolicies: auto}\n"))
+	if err != nil || c.Lease() != election.Native || c.Has(RoleAdmission) || !c.Has(RoleNative) {
+		t.Errorf("the writer of native policies: %v, %v", c.Roles, err)
+	}
+	for _, row := range []struct{ text, want, reason string }{
+		{"roles: [admission, native]\n", "no other account", "two accounts would share permissions"},
+		{"policies: {nativePolicies: always}\n", "want off, requested or auto", "an unknown word"},
+		{"policies: {nativePolicies: auto}\nwebhooks: {disabled: true}\n", "needs the webhook configurations", "nothing would be left out"},
+	} {
+		if _, err := Parse([]byte(head + row.text)); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v", row.reason, err)
+		}
 	}
 	const alone = "standalone: true\npolicies: {folders: [p]}\n"
 	if _, err := Parse([]byte(head + alone + "roles: [admission, report]\n")); err != nil {

@@ -37,8 +37,8 @@ Sigstore that exist for this run only, tampers with some of them, applies the
 policies of examples/demo and prints the verdicts with their reasons. Then it
 starts a mirror, and shows which image would be pulled from it. Last it starts the
 gateway with the same policies, and sends requests as an API server does. On a
-terminal the dashboard, with all of these images, remains until you interrupt the
-demo (Ctrl-C).
+terminal the dashboard, with all of these images, and a playground for policies
+remain until you interrupt the demo (Ctrl-C).
 
 Exit status: 0 if each verdict is as expected, 2 if one is not, or a server could
 not be started.`,
@@ -316,6 +316,7 @@ terminal:
   quaymaster serve --config %[1]s/gateway.yaml
 
 Dashboard: %[5]s
+Playground, to try policies: %[5]splayground/
 `, folder, imageOf(scenes, "web").Name, demoFlags(folder), imageOf(scenes, "search").Name, dashboard)
 	<-ctx.Done()
 	return nil

@@ -103,7 +103,7 @@ certificate: {folder: %[1]s/certificate}
 policies: {folders: [%[1]s/policies, %[1]s/keys.yaml]}
 trust: {trustedRoot: %[1]s/trusted_root.json}
 mirrors: {files: [%[1]s/mirrors.yaml]}
-dashboard: {address: "127.0.0.1:0"}
+dashboard: {address: "127.0.0.1:0", playground: true}
 `, folder)
 	file := filepath.Join(folder, "gateway.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

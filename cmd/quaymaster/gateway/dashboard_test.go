@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -100,4 +102,39 @@ func TestDashboardOpens(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestPlaygroundServed: a gateway serves the playground if its settings have it, and no other gateway does. It
+// knows none of the gateway's policies and keys.
+func TestPlaygroundServed(t *testing.T) {
+	d := newEnv(t)
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	for _, row := range []struct {
+		reason, settings string
+		status           int
+	}{
+		{"on", "dashboard: {address: '127.0.0.1:0', playground: true}\n", http.StatusOK},
+		{"off", "dashboard: {address: '127.0.0.1:0'}\n", http.StatusMethodNotAllowed},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			run := d.start(t, row.settings)
+			at := ""
+			testkit.Eventually(t, func() error {
+				at = address.FindString(run.log.String())
+				if at == "" {
+					return errors.New("the dashboard is not there yet")
+				}
+				return nil
+			})
+			answer, err := http.Post(at+"playground/api/v1/evaluate", "application/json", strings.NewReader(`{"policies": "", "objects": ""}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil || answer.StatusCode != row.status || (row.status == http.StatusOK) != strings.Contains(string(text), "no policy in it") {
+				t.Errorf("%s, want %d: %s, %v", answer.Status, row.status, text, err)
+			}
+		})
+	}
 }

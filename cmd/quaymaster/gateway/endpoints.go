@@ -89,7 +89,7 @@ func (g *assembly) newEndpoints() (map[string]webhook.Endpoint, error) {
 			internal = append(internal, peers.ViewPath)
 		}
 	}
-	g.serving.endpoints = endpoints.NewSet(c.Endpoints.Paths(), internal...)
+	g.serving.endpoints = endpoints.NewSet(c.Paths(), internal...)
 	callers, err := newCallers(c.Listen)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (g *assembly) readCluster(readings *metrics.Readings) {
 // rolesOf returns the roles of this process.
 func rolesOf(c config.Configuration) []string {
 	if c.Roles == nil {
-		return config.Roles()
+		return slices.DeleteFunc(config.Roles(), func(role string) bool { return !c.Has(role) })
 	}
 	return c.Roles
 }

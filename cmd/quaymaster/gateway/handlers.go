@@ -9,6 +9,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/pinnable"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/deleting"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	cmdreporting "github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/reporting"
@@ -25,6 +27,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 	"github.com/quaymaster/quaymaster/webhook/probe"
+	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
 // handlers are the handlers of the endpoints.
@@ -83,15 +86,22 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 	if g.around.Cluster == nil {
 		return h, nil
 	}
-	// The replicas' key authenticates these requests.
-	if g.records.Pages != nil {
-		h.byPath[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.records.Pages})
+	if err := deleting.AddEndpoint(deleting.Options{Configuration: c, Around: g.around, Log: g.log}, h.byPath, g.serving.queue, records); err != nil {
+		return h, err
+	}
+	return h, addReplicaHandlers(h.byPath, key, made, g.records.Pages)
+}
+
+// addReplicaHandlers adds the endpoints of other replicas, of which their key authenticates the requests.
+func addReplicaHandlers(to map[string]http.Handler, key []byte, made *gate.Gate, pages *ui.Handler) (err error) {
+	if pages != nil {
+		to[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: pages})
 		if err != nil {
-			return h, err
+			return err
 		}
 	}
-	h.byPath[peers.Path], err = peers.NewHandler(peers.HandlerConfig{Key: key, Memory: made})
-	return h, err
+	to[peers.Path], err = peers.NewHandler(peers.HandlerConfig{Key: key, Memory: made})
+	return err
 }
 
 // admissionHandlers makes the endpoints of the API server's webhooks by their paths.
@@ -164,7 +174,7 @@ func durable(c config.DecisionLog, log *journal.Journal, handler http.Handler, e
 
 // mutated gives the kinds of the settings their groups.
 func mutated(kinds []string) []admission.Kind {
-	groups := config.Controllers()
+	groups := pinnable.Controllers()
 	var list []admission.Kind
 	for _, kind := range kinds {
 		list = append(list, admission.Kind{Group: groups[kind], Kind: kind})

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/deleting"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/enforcing"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/background"
 	"github.com/quaymaster/quaymaster/gateway/webhooks"
@@ -23,6 +25,17 @@ func (g *assembly) addLeaderComponents() error {
 	g.shared.replicas = g.newReplicas()
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
+	if err := deleting.Add(deleting.Options{
+		Configuration: g.configuration, Replica: g.options.Replica, Version: g.options.Version, Around: g.around, Documents: g.documents,
+		Certificates: g.certificates, Decisions: g.records.Decisions, Open: g.open, Group: &g.group, Metrics: g.metrics, Log: g.log,
+	}); err != nil {
+		return err
+	}
+	if err := enforcing.Add(g.configuration, enforcing.Options{
+		Client: g.around.Cluster.Client, Documents: g.documents, Group: &g.group, Metrics: g.metrics, Log: g.log,
+	}); err != nil {
+		return err
+	}
 	g.addScan()
 	g.addAnalysis()
 	for _, c := range []struct {
@@ -83,9 +96,11 @@ func (g *assembly) lead(ctx context.Context) error {
 func (g *assembly) newWebhooks() (*webhooks.Controller, error) {
 	c, of := g.configuration, g.configuration.Webhooks
 	return webhooks.New(webhooks.Config{
+		Natives: enforcing.Controllers(c, g.around.Cluster.Client.Leases),
 		Settings: webhooks.Settings{
 			Namespace: c.Namespace, Owner: of.Owner, URL: of.URL, Service: of.Service, Port: of.Port, FailurePolicy: of.FailurePolicy,
-			ExcludedNamespaces: *of.ExcludedNamespaces, BreakGlass: of.BreakGlass, Shadow: c.Shadow(), OptIn: c.Policies.ClusterImagePolicies.OptIn,
+			ExcludedNamespaces: *of.ExcludedNamespaces, BreakGlass: of.BreakGlass, Shadow: c.Shadow(), Lifetimes: c.HasLifetimes(),
+			OptIn:   c.Policies.ClusterImagePolicies.OptIn,
 			Pinning: configuration.Pinning{MutateControllers: of.MutateControllers, OnlyPods: of.OnlyPods},
 		},
 		Disabled: of.Disabled, Client: g.around.Cluster.Client, Documents: g.documents, Mirrors: g.documents.Mirrors.Set,

@@ -41,7 +41,7 @@ func TestOperatingMetrics(t *testing.T) {
 		}
 	}
 	want("at the start",
-		`quaymaster_ready{roles="admission,scan,report,background"} 1`,
+		`quaymaster_ready{roles="admission,scan,report,background,cleanup"} 1`,
 		`quaymaster_trust_expiry_timestamp_seconds{part="fulcio"} 1`, // and 9 more digits
 		`quaymaster_trust_expiry_timestamp_seconds{part="rekor"} 0`,
 		`quaymaster_trust_stale_keys 0`, `quaymaster_trust_unread_repositories 0`,

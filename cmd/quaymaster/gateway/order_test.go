@@ -39,7 +39,7 @@ func TestOrder(t *testing.T) {
 				"namespaces", "roles", "events", "certificate", "certificate's Secret", "trust", "trust refresh", "global context", "kinds", "guard",
 				"trusted roots of policies", "policies", "policies in folders", "mirrors in files",
 				"decision log", "decision log's sink stdout", "decision log's sink webhook", "decision log's sink otlp",
-				"snapshot", "reports", "reports of before", "inventory", "dashboard", "leader", "background*", "scan*", "guard*",
+				"snapshot", "reports", "reports of before", "inventory", "dashboard", "leader", "background*", "cleanup", "scan*", "guard*",
 				"state of policies*", "replicas*", "owners of status*", "status of mirrors*", "status of global context*",
 				"webhook configurations*", "break glass*", "reports of policies*",
 			},
@@ -54,6 +54,15 @@ func TestOrder(t *testing.T) {
 			},
 			requirements: []string{"namespaces", "trust", "kinds", "policies", "mirrors", "watch"},
 			closers:      5,
+		},
+		{
+			reason: "the cleanup alone leads by the Lease of the process", settings: "kubernetes: {kubeconfig: FOLDER/kubeconfig}\nroles: [cleanup]\n",
+			components: []string{
+				"namespaces", "roles", "events", "certificate", "certificate's Secret", "trust", "global context", "kinds", "trusted roots of policies",
+				"policies", "leader", "cleanup*",
+			},
+			requirements: []string{"namespaces", "trust", "kinds", "policies", "mirrors", "watch"},
+			closers:      4,
 		},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

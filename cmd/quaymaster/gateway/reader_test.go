@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/gate"
@@ -50,8 +51,7 @@ func bundled(t *testing.T, settings, documents string) (*offline.Reader, *gate.G
 	if err != nil {
 		t.Fatal(err)
 	}
-	carried, _ := c.Carried(config.Given{})
-	contents.Gateway, err = carried.Bundled()
+	contents.Gateway, err = carried.Bundled(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func decides(t *testing.T, reader *offline.Reader, made *gate.Gate, recorded, o 
 		t.Fatal(err)
 	}
 	request := gate.Request{Object: parsed, Subject: policy.Subject{User: policy.User{Name: who.Username, UID: who.UID, Groups: who.Groups, Extra: who.Extra}}}
-	reader.Configuration().AsAdmitted(&request)
+	carried.AsAdmitted(reader.Configuration(), &request)
 	reader.Describe(t.Context(), &request)
 	return made.Decide(t.Context(), request)
 }

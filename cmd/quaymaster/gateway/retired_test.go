@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 )
 
 // TestRetiredKeys: the setting is read as people write it, comes to the trust store, and is
@@ -19,8 +20,8 @@ func TestRetiredKeys(t *testing.T) {
 	if _, err := newTrust(c.Trust, nil); err != nil {
 		t.Errorf("one that is right: %v", err)
 	}
-	if carried, lost := c.Carried(config.Given{}); len(lost) != 0 || !carried.Trust.RetiredKeys[key].Equal(c.Trust.RetiredKeys[key]) {
-		t.Errorf("carried elsewhere are %v; reported is %q", carried.Trust.RetiredKeys, lost)
+	if settings, lost := carried.Settings(c, carried.Given{}); len(lost) != 0 || !settings.Trust.RetiredKeys[key].Equal(c.Trust.RetiredKeys[key]) {
+		t.Errorf("carried elsewhere are %v; reported is %q", settings.Trust.RetiredKeys, lost)
 	}
 	c.Trust.RetiredKeys = map[string]time.Time{key[:16]: time.Now()}
 	if _, err := newTrust(c.Trust, nil); err == nil || !strings.Contains(err.Error(), "64 hexadecimal digits") {

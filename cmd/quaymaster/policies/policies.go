@@ -54,6 +54,10 @@ In a cluster, READY is the condition that the gateway wrote. Of files, it is
 whether the policy compiles; its kinds and look-ups are those of Kubernetes and of
 --resource.
 
+With policies.nativePolicies, ENFORCED BY is the API server, the webhook, or both,
+with the reason if a policy stays in the webhook. Denials by the API server are in
+its audit log, and not in the decision log.
+
 Exit status: 0 if every policy can be evaluated, 1 if one cannot, 3 if the cluster
 cannot be read, 2 for wrong use.`,
 		Example: `  quaymaster policy list

@@ -3,12 +3,15 @@ package scan
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/preview"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -23,6 +26,17 @@ type scanned struct {
 	found   *findings.Findings
 	left    []scan.LeftOut
 	all     bool // all findings of workloads
+	// deletions are the next runs of policies that delete; nil for none.
+	deletions *preview.Preview
+}
+
+// refuse adds kinds that could not be listed.
+func (s *scanned) refuse(refused []scan.RefusedKind) {
+	for _, kind := range refused {
+		if !slices.ContainsFunc(s.summary.Refused, func(r scan.RefusedKind) bool { return r.Kind == kind.Kind }) {
+			s.summary.Refused = append(s.summary.Refused, kind)
+		}
+	}
 }
 
 // newScanned keeps the outcomes for the formats that need them.
@@ -67,6 +81,7 @@ type scanReport struct {
 	HeldMore   int                 `json:"heldMore,omitempty"` // beyond the bound
 	LeftOut    []scanLeftOut       `json:"policiesLeftOut,omitempty"`
 	NotListed  []scanNotListed     `json:"notListed,omitempty"`
+	Deletions  *preview.Preview    `json:"deletions,omitempty"`
 }
 
 type scanSummary struct {
@@ -92,7 +107,8 @@ type scanLeftOut struct {
 
 func (s *scanned) report() scanReport {
 	r := scanReport{
-		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Rules: s.found.Rules(), Held: s.found.Sorted(), HeldMore: s.found.LeftOut,
+		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Deletions: s.deletions, Rules: s.found.Rules(),
+		Held: s.found.Sorted(), HeldMore: s.found.LeftOut,
 		Summary: scanSummary{
 			Kinds: s.summary.Kinds, Objects: s.summary.Objects, Matched: s.summary.Matched, Denied: s.summary.Denied, Errors: s.summary.Errors,
 			Excluded: s.summary.Excluded, Unreadable: s.summary.Unreadable, Seconds: s.summary.Duration.Seconds(),
@@ -147,6 +163,10 @@ func (s *scanned) text(w io.Writer) error {
 		fmt.Fprintln(table)
 	}
 	_ = table.Flush() // the writer is a buffer
+	if s.deletions != nil {
+		s.deletions.Text(&b)
+		b.WriteString("\n")
+	}
 	s.close(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -219,8 +239,15 @@ func (s *scanned) exit() error {
 	switch {
 	case s.summary.Denied > 0:
 		return command.Status(command.ExitDenied)
-	case !s.summary.Complete():
+	case !s.summary.Complete(), s.deletions != nil && s.deletions.Incomplete():
 		return command.Status(command.ExitError)
 	}
 	return nil
+}
+
+func limitsOf(in *setup.Inputs) preview.Limits {
+	if in.Reader != nil {
+		return preview.LimitsOf(in.Reader.Configuration())
+	}
+	return preview.Defaults("quaymaster")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan/internal/deletions"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
@@ -60,6 +61,9 @@ Without --policy, the policies are the cluster's own, with its exceptions,
 overrides, mirrors, ConfigMaps and keys, as its gateway reads them. With --policy
 (or --key and similar flags) only those are evaluated, to find the running
 workloads that a new policy would deny before it is enforced.
+
+The objects that the next runs of policies which delete (CleanupPolicy,
+DeletingPolicy) would delete are listed, with the limits of a run. See docs/cleanup.md.
 
 Policies that read the requesting user, and those with background: false, are
 skipped and listed at the end. Private images require the caller's own registry
@@ -190,7 +194,7 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	defer from.Close()
 	counted := findings.New(f.outputs.HasOther(output.Text, output.JSON))
 	told := &scanProgress{line: output.NewProgress(t), t: t}
-	scanner, view, err := f.scanner(t, from, counted, told)
+	scanner, view, o, err := f.scanner(t, from, counted, told)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +212,16 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	if err != nil {
 		return nil, err
 	}
-	return newScanned(summary, counted, left), nil
+	found := newScanned(summary, counted, left)
+	var refused []scan.RefusedKind
+	found.deletions, refused, err = deletions.List(ctx, deletions.Options{
+		Policies: from.Set, Limits: limitsOf(from), Cluster: o.Cluster, Namespaces: o.Namespaces, Excluded: f.excluded,
+	})
+	if err != nil {
+		return nil, roundError{err}
+	}
+	found.refuse(refused)
+	return found, nil
 }
 
 // whatIf reports whether only policies of the command line are evaluated.
@@ -232,18 +245,20 @@ func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*setup.
 	reading := f.setup
 	reading.Timeout = 2 * time.Minute
 	from, err := reading.Read(ctx, t, &f.authorities, time.Now)
-	if err != nil || !f.whatIf() {
-		return from, err
+	if err != nil {
+		return nil, err
 	}
-	from.Set, err = onlyNew(from.Set)
+	if len(f.setup.Policies) > 0 || !f.whatIf() {
+		err = f.addNative(ctx, t, from)
+	}
+	if err == nil && f.whatIf() {
+		from.Set, err = onlyNew(from.Set)
+	}
 	if err != nil {
 		from.Close()
 	}
 	return from, err
 }
-
-// ofCluster is the prefix of the source of a policy from a cluster.
-const ofCluster = "the cluster: "
 
 // onlyNew removes the policies that are in force.
 func onlyNew(active *set.Set) (*set.Set, error) {
@@ -252,41 +267,43 @@ func onlyNew(active *set.Set) (*set.Set, error) {
 }
 
 // scanner wires the scan.
-func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
+func (f *scanFlags) scanner(
+	t command.Terminal, from *setup.Inputs, tally report.Sink, told scan.Observer,
+) (made *scan.Scanner, view *scan.View, o scan.Options, err error) {
 	sources, err := f.setup.Registries(t, from.Known, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o, err
 	}
 	prover, err := engine.NewProver(from.Store.Snapshot())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o, err
 	}
 	options, err := f.setup.Redirects(from)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o, err
 	}
-	view := scan.NewView(gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors})
+	view = scan.NewView(gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors})
 	options = append(options, gate.WithTimeout(f.setup.Timeout), gate.WithConcurrency(f.perHost), gate.WithAges(gate.Ages{Tag: scanTagAge, None: scanTagAge}))
 	from.Images.Use(gate.Config{Registries: sources, State: view})
 	decider, err := gate.New(gate.Config{Registries: sources, State: view}, options...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o, err
 	}
 	scopes := f.scopes
 	scopes.Labels = func(namespace string) map[string]string {
 		labels, _ := from.Known.Labels(namespace) // nil for unknown ones
 		return labels
 	}
-	o := scan.Options{
+	o = scan.Options{
 		Decider: scoped{scopes, decider}, State: view, Observer: told, Sinks: []report.Sink{tally}, Excluded: f.excluded,
 		Namespaces: scanNamespaces{from},
 	}
 	o.Cluster, err = f.cluster(t, from)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, o, err
 	}
-	made, err := scan.New(o)
-	return made, view, err
+	made, err = scan.New(o)
+	return made, view, o, err
 }
 
 // scoped evaluates objects by their scopes.

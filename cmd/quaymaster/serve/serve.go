@@ -76,7 +76,7 @@ it could not serve.`,
 	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it every setting has its default")
 	cmd.Flags().DurationVar(&dry, "dry-verdicts", 0, "first report changed verdicts of running workloads, within this `time` (30s if omitted)")
 	cmd.Flags().Lookup("dry-verdicts").NoOptDefVal = usualDryVerdicts.String()
-	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: admission,scan,report,background (default: the configuration's, else all)")
+	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: admission,scan,report,background,cleanup, or native alone (default: the configuration's, else all but native)")
 	return cmd
 }
 

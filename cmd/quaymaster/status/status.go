@@ -191,7 +191,7 @@ func (f *flags) policies(ctx context.Context, t command.Terminal) ([]health.Poli
 		if e.State == string(catalog.NotOurs) || kind == "PolicyException" {
 			continue
 		}
-		list = append(list, health.Policy{Kind: kind, Name: name, Ready: e.Ready, Reason: e.Reason, Message: e.Message})
+		list = append(list, health.Policy{Kind: kind, Name: name, Ready: e.Ready, Reason: e.Reason, Message: e.Message, EnforcedBy: e.EnforcedBy})
 	}
 	return list, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/deploy/image/bill"
 )
 
-// maxProgram bounds a program, in bytes; the current ones have 60 MiB.
+// maxProgram bounds a program, in bytes; the current ones have 117 MiB.
 const maxProgram = 256 << 20
 
 // Description is the metadata of an image.

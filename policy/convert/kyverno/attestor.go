@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
@@ -312,6 +313,9 @@ func (b *builder) attestations(at string) {
 			b.Refuse(place+".type", "is missing", "say which statements are meant")
 		case a.Type != "" && a.PredicateType != "" && a.Type != a.PredicateType:
 			b.Refuse(place+".predicateType", "contradicts type", "give one of them")
+		case b.entry.Type != "Notary" && attest.PredicateURI(kind) != kind:
+			b.Refuse(place+".type", fmt.Sprintf("%q is compared letter by letter, and is short for %s in an ImageValidatingPolicy", kind, attest.PredicateURI(kind)),
+				"write the type of the statements in full")
 		case !isEmpty(a.Conditions):
 			b.Refuse(place+".conditions", "conditions in JMESPath are given",
 				"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")

@@ -158,6 +158,23 @@ func (c reader) rule(rule rule, template ivp.Policy, at string) {
 	}
 }
 
+// Entry converts an entry of verifyImages: its images, signers, statements and their requirements. Deprecated
+// fields are read as those that replace them. A part that has no form is a problem of the conversion, with its path
+// below at.
+func Entry(conversion *source.Conversion, raw json.RawMessage, at string) (*ivp.Policy, bool) {
+	c := reader{conversion}
+	before := len(c.Problems)
+	p := &ivp.Policy{}
+	var entry imageverification.Entry
+	if c.Decode(raw, &entry, at) && !c.variables(raw, at) {
+		if field, problem := entry.Fold(); problem != "" {
+			c.Refuse(source.Below(at, field), problem, "mend the rule")
+		}
+		c.entry(p, entry, at)
+	}
+	return p, len(c.Problems) == before
+}
+
 // variables refuses texts with a variable of JMESPath; whole conditions are refused
 // elsewhere.
 func (c reader) variables(raw json.RawMessage, at string) bool {
@@ -244,6 +261,10 @@ func (c reader) images(p *ivp.Policy, e imageverification.Entry, at string) {
 	for i, text := range e.ImageReferences {
 		if why := reference.Unmatchable(text); why != "" {
 			c.Refuse(source.Index(at+".imageReferences", i), fmt.Sprintf("%q can match no image", text), why)
+		}
+		if strings.ContainsAny(text, "[]") {
+			c.Refuse(source.Index(at+".imageReferences", i), fmt.Sprintf("%q has an address in brackets, which are a class of characters in a glob", text),
+				"write the name of the registry")
 		}
 		takes = append(takes, wildcardPattern(text, false))
 	}

@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 		{"{any: [{resources: {kinds: [Pod]}}]}", "{all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Pod]}}]}", "spec.rules[0].match.all"},
 		{"    verifyImages:", "    exclude: {any: [{resources: {kinds: [Pod], names: [x]}}]}\n    verifyImages:", "spec.rules[0].exclude.any[0].resources"},
 		{"    verifyImages:", "    exclude: {any: [{subjects: [{kind: User, name: x}]}]}\n    verifyImages:", "spec.rules[0].exclude.any[0]: selects subjects"},
-		{`"a.io/*"`, `"https://a.io/*"`, "spec.rules[0].verifyImages[0].imageReferences[0]"}, {`imageReferences: ["a.io/*"]`, `image: "a.io/*"`, "spec.rules[0].verifyImages[0]: has image"},
+		{`"a.io/*"`, `"https://a.io/*"`, "spec.rules[0].verifyImages[0].imageReferences[0]"}, {`"a.io/*"`, `"[::1]:5000/*"`, "spec.rules[0].verifyImages[0].imageReferences[0]"}, {`imageReferences: ["a.io/*"]`, `image: "a.io/*"`, "spec.rules[0].verifyImages[0]: has image"},
 		{"[{keys: {publicKeys: ${one.pub}}}]", "[{keys: {publicKeys: ${one.pub}}, annotations: {conditions: '{{ x }}'}}]", "spec.rules[0].verifyImages[0].attestors[0].entries[0].annotations.conditions"},
 		{`imageReferences: ["a.io/*"]`, `imageReferences: ["{{ x }}"]`, "spec.rules[0].verifyImages[0].imageReferences[0]: \"{{ x }}\" has a variable"}, {`imageReferences: ["a.io/*"]`, `type: Hope`, "spec.rules[0].verifyImages[0].type"},
 		{"      attestors:", "      validate: {deny: {}}\n      attestors:", "spec.rules[0].verifyImages[0].validate"}, {"      attestors:", "      failureAction: Hope\n      attestors:", "spec.rules[0].verifyImages[0].failureAction"},
@@ -97,6 +97,7 @@ func TestRefusedPolicies(t *testing.T) {
 	if err := converttest.Refused(base, []converttest.Exchange{
 		{"  rules:\n", "  rules:\n" + rules(200), "spec.rules: 201 rules"}, {base[strings.Index(base, "  rules:"):], "  rules: []\n", "spec.rules: 0 rules"},
 		{base[strings.Index(base, verify):], "", "spec.rules[0].verifyImages: is missing"}, {verify, "    mutate: {}\n" + verify, "spec.rules[0].mutate"}, {verify, "    generate: {}\n" + verify, "spec.rules[0].generate"},
+		{images, images + "      attestations: [{type: vuln, attestors: [{entries: [" + key + "]}]}]\n", ".type: \"vuln\" is compared letter by letter"},
 		{"spec:", "spec:\n  webhookConfiguration: {failurePolicy: Hope}", "spec.failurePolicy"}, {images, images + "      key: x\n", place + ": has image"},
 		{images, images + "      roots: x\n", place + ": has image"}, {images, images + "      subject: x\n", place + ": has image"}, {images, images + "      issuer: x\n", place + ": has image"},
 		{images, images + "      additionalExtensions: {a: b}\n", place + ": has image"}, {images, images + "      annotations: {a: b}\n", place + ": has image"}, {images, images + "      hope: 1\n", place + ".hope: unknown field"},

@@ -142,7 +142,7 @@ func TestBareReads(t *testing.T) {
 		{when("{{ serviceAccountName || 'yes' }}"), "prod", here + "serviceAccountName", "the account that asks"},
 		{when("{{ images.initContainers || 'yes' }}"), "prod", here + "images", "in which roles the images stand"},
 		{when("{{ request.{{ 'name' }} || 'yes' }}"), "prod", here + "request.{{...}}", "a name that is made up"},
-		{when("{{ {{ 'request' }}.name || 'yes' }}"), "prod", here + "the whole context", "a name of the whole context that is made up"},
+		{when("{{ @.{{ 'request' }}.name || 'yes' }}"), "prod", here + "the whole context", "a name of the whole context that is made up"},
 		{when("{{ request.namespace == '{{ request.object.metadata.name || 'prod' }}' && 'yes' }}"), "prod", here + "request.object.metadata.name", "a variable in a variable"},
 		{when("{{ to_upper('{{ request.namespace }}') == 'PROD' && 'yes' }}"), "prod", "checks", "a variable in a variable that is known"},
 		{when("{{ `{\\\"a\\\": {{ request.dryRun }}}`.a || 'yes' }}"), "prod", here + "request.dryRun", "a variable in a literal"},

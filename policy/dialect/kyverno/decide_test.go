@@ -47,17 +47,24 @@ func TestDecide(t *testing.T) {
 		want   policy.Result
 		code   policy.Code
 		reason string
+		// condition replaces that of the statement, if it is not empty.
+		condition string
 	}{
-		{2, []int{0, 1}, "bob", policy.Pass, policy.Verified, "both keys, and another user reviewed"},
-		{2, []int{0}, "bob", policy.Fail, policy.TooFewSigners, "one of two keys"},
-		{1, []int{1}, "bob", policy.Pass, policy.Verified, "one key is asked for"},
-		{1, nil, "bob", policy.Fail, policy.Unsigned, "no key"},
-		{1, []int{0}, "ann", policy.Fail, policy.ConditionFailed, "reviewed by the requester"},
-		{1, []int{0}, "", policy.Fail, policy.NoAttestation, "not reviewed"},
+		{2, []int{0, 1}, "bob", policy.Pass, policy.Verified, "both keys, and another user reviewed", ""},
+		{2, []int{0}, "bob", policy.Fail, policy.TooFewSigners, "one of two keys", ""},
+		{1, []int{1}, "bob", policy.Pass, policy.Verified, "one key is asked for", ""},
+		{1, nil, "bob", policy.Fail, policy.Unsigned, "no key", ""},
+		{1, []int{0}, "ann", policy.Fail, policy.ConditionFailed, "reviewed by the requester", ""},
+		{1, []int{0}, "", policy.Fail, policy.NoAttestation, "not reviewed", ""},
+		{1, []int{0}, "bob", policy.Pass, policy.Verified, "of a list that does not have the reviewer", `operator: AllNotIn, value: ["7"]`},
+		{1, []int{0}, "bob", policy.Fail, policy.ConditionFailed, "of a text that is JSON and no list, under which nothing holds in Kyverno", `operator: AllNotIn, value: "7"`},
 	}
 	for _, test := range tests {
 		text := strings.Replace(twoKeys, "COUNT", fmt.Sprint(test.count), 1)
 		text = strings.Replace(text, "KEYS\n", "              "+strings.ReplaceAll(strings.TrimSpace(keys[0]+keys[1]), "\n", "\n              ")+"\n", 1)
+		if test.condition != "" {
+			text = strings.Replace(text, `operator: NotEquals, value: "{{ request.userInfo.username }}"`, test.condition, 1)
+		}
 		p, err := newCompiler(t, nil).Compile([]byte(text), "test")
 		if err != nil {
 			t.Fatal(err)

@@ -198,7 +198,7 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	if d.Spec.Conditions == nil {
 		return scope, err
 	}
-	conditions, problem := condition.Compile(c.options.Engine, d.Spec.Conditions)
+	conditions, problem := condition.CompileExempting(c.options.Engine, d.Spec.Conditions)
 	scope.conditions = conditions
 	scope.reads.Value(d.Spec.Conditions)
 	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"),

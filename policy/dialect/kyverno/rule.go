@@ -69,7 +69,7 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	r.values.Properties, err = rule.CompileProperties(p.options.Engine, doc.ReportProperties, path+".reportProperties")
 	errs = append(errs, err)
 	context := p.contextOptions().Reading(doc.Context)
-	r.preconditions, err = condition.Compile(context.Engine, doc.Preconditions)
+	r.preconditions, err = condition.CompileDemanding(context.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"))
 	r.values.Entries, err = rulecontext.Compile(context, doc.Context, path+".context")
 	errs = append(errs, err, rulecontext.CheckConditions(doc.Preconditions, path+".preconditions", r.values.Names()))

@@ -3,13 +3,13 @@ package kyverno_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	yamlutil "k8s.io/apimachinery/pkg/util/yaml"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
@@ -149,19 +150,8 @@ func ruled(t *testing.T, set *set.Set, e expectation, object map[string]any) (st
 
 // subjectOf is an object that is created.
 func subjectOf(object map[string]any) *policy.Subject {
-	meta, _ := object["metadata"].(map[string]any)
-	apiVersion, _ := object["apiVersion"].(string)
-	group, version, grouped := strings.Cut(apiVersion, "/")
-	if !grouped {
-		group, version = "", group
-	}
-	s := &policy.Subject{Object: policy.ContentOf(object), Group: group, Version: version, NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE"}
-	s.Kind, _ = object["kind"].(string)
-	s.Name, _ = meta["name"].(string)
-	s.Namespace, _ = meta["namespace"].(string)
-	if s.Namespace == "" {
-		s.Namespace = "default"
-	}
+	s := policytest.Subject(object)
+	s.Operation, s.NamespaceKnown, s.Namespace = "CREATE", true, cmp.Or(s.Namespace, "default")
 	return s
 }
 

@@ -48,6 +48,7 @@ func TestAlwaysTheSame(t *testing.T) {
 		{"conditions of a statement", scanned("score || ''"), scanned("request.userinfo.username || score"), "attestations[0].conditions: a variable reads request.userinfo, which no request has"},
 		{"a deny of a statement", refused("scan.score || ''"), refused("request.userinfo.username || scan.score"), "validate.deny.conditions: a variable reads request.userinfo, which no request has"},
 		{"a name with a default", deny("request.object.data.a || ''"), deny("requst.object.data.a || ''"), "validate.deny.conditions: a variable reads requst, which nothing defines: did you mean request?"},
+		{"an empty name", deny("request.object.data.a || ''"), deny("request.object.data.a || \\\"\\\""), "a variable reads \"\", a member without a name, which nothing defines: write '' for an empty text"},
 		{"an entry with a default", denied(entry, "team.a || ''"), denied(entry, "teams.a || ''"), "did you mean team?"},
 		{"a name in a function", deny("not_null(request.object.data.a, '')"), deny("not_null(object.data.a, '')"), "reads object, which nothing defines"},
 		{"a name in a variable of a variable", deny("request.object.data.\\\"{{ request.name }}\\\" || ''"), deny("request.object.data.\\\"{{ nam || 'x' }}\\\" || ''"), "reads nam,"},

@@ -45,8 +45,7 @@ func find(name string) (controller, bool) {
 
 // Follower holds the differences of a generated rule from its pod rule.
 type Follower struct {
-	// Name is the rule's.
-	Name     string
+	Name     string // the rule's
 	Match    *constraint.Constraint
 	Template Template
 }
@@ -55,16 +54,41 @@ type Follower struct {
 // with the pod template at one path. Match is the policy's. None are generated if it is nil, or
 // if it matches more than pods as such.
 func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.PodControllersGenerationConfiguration) ([]Follower, error) {
+	matches, err := FollowerMatches(match, autogen)
+	if err != nil {
+		return nil, err
+	}
+	var rules []Follower
+	for _, m := range matches {
+		compiled, err := constraint.Compile(m.Match, "spec.matchConstraints", nil)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, Follower{Name: m.Prefix + name, Match: compiled, Template: m.Template})
+	}
+	return rules, nil
+}
+
+// FollowerMatch is what a generated rule matches.
+type FollowerMatch struct {
+	// Prefix begins the rule's name.
+	Prefix   string
+	Match    *admission.MatchResources
+	Template Template
+}
+
+// FollowerMatches returns the matches of the rules that Followers returns.
+func FollowerMatches(match *admission.MatchResources, autogen *v1alpha1.PodControllersGenerationConfiguration) ([]FollowerMatch, error) {
 	wanted, err := controllersOf(autogen)
 	if err != nil || !canGenerate(match) {
 		return nil, err
 	}
-	var rules []Follower
+	var rules []FollowerMatch
 	for _, kind := range []struct {
 		prefix string
 		cron   bool
 	}{{"autogen-", false}, {"autogen-cronjobs-", true}} {
-		follower := Follower{Name: kind.prefix + name}
+		follower := FollowerMatch{Prefix: kind.prefix}
 		byGroup := map[string][]string{}
 		for _, c := range wanted {
 			if (c.resource == "cronjobs") != kind.cron {
@@ -76,10 +100,7 @@ func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.P
 		if len(byGroup) == 0 {
 			continue
 		}
-		follower.Match, err = forControllers(match, byGroup)
-		if err != nil {
-			return nil, err
-		}
+		follower.Match = forControllers(match, byGroup)
 		rules = append(rules, follower)
 	}
 	return rules, nil
@@ -104,11 +125,8 @@ func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]c
 	return list, nil
 }
 
-const pods = "pods"
-
-// canGenerate reports whether a policy matches pods as such, so that it has the same meaning for
-// pod templates, by Kyverno's rules: also with the ephemeral containers of pods, which no template
-// has. A namespace selector is no obstacle: a controller is in the namespace of its pods.
+// canGenerate reports whether a policy is for pod templates too, by Kyverno's rules: not with a subresource of pods as
+// well. A namespace selector is no obstacle: a controller is in the namespace of its pods.
 func canGenerate(doc *admission.MatchResources) bool {
 	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
 		return false
@@ -118,13 +136,12 @@ func canGenerate(doc *admission.MatchResources) bool {
 	}
 	r := doc.ResourceRules[0]
 	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) &&
-		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Contains(r.Resources, pods) &&
-		!slices.ContainsFunc(r.Resources, func(name string) bool { return name != pods && name != pods+"/ephemeralcontainers" })
+		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Equal(r.Resources, []string{"pods"})
 }
 
-// forControllers is the constraint of a generated rule: the same operations and namespaces, on
+// forControllers is the match of a generated rule: the same operations and namespaces, on
 // other resources.
-func forControllers(match *admission.MatchResources, byGroup map[string][]string) (*constraint.Constraint, error) {
+func forControllers(match *admission.MatchResources, byGroup map[string][]string) *admission.MatchResources {
 	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy, NamespaceSelector: match.NamespaceSelector}
 	for _, group := range []string{"", "apps", "batch"} {
 		if len(byGroup[group]) == 0 {
@@ -135,7 +152,7 @@ func forControllers(match *admission.MatchResources, byGroup map[string][]string
 			Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: byGroup[group]},
 		}})
 	}
-	return constraint.Compile(doc, "spec.matchConstraints", nil)
+	return doc
 }
 
 // Pointer returns the location in the object for a pointer of a pod expression.

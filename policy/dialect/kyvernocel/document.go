@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
@@ -44,6 +45,7 @@ type Metadata struct {
 	Namespace   string            `json:"namespace"`
 	Annotations map[string]string `json:"annotations"`
 	Labels      map[string]any    `json:"labels"`
+	Created     time.Time         `json:"creationTimestamp"` // zero outside of a cluster
 }
 
 // ReadMetadata requires a name.
@@ -69,8 +71,7 @@ func NamespaceOf(kind string, meta Metadata) string {
 	return meta.Namespace
 }
 
-// ReasonOf returns the justification of an exception, for which the dialect has no field, from its
-// annotation.
+// ReasonOf returns the justification of an exception, for which the dialect has no field, from its annotation.
 func ReasonOf(meta Metadata) (string, error) {
 	const annotation = "quaymaster.dev/reason"
 	return strings.TrimSpace(meta.Annotations[annotation]), document.UnknownAnnotations(meta.Annotations, annotation)
@@ -84,8 +85,7 @@ const (
 	scoredAnnotation   = "policies.kyverno.io/scored"
 )
 
-// NewPolicy creates a policy from a document's head, and data, the whole document as JSON. Want
-// is the dialect's cluster-wide kind.
+// NewPolicy creates a policy from a document's head, and data, the whole as JSON. Want is the cluster-wide kind.
 func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, error) {
 	if !IsKind(h.APIVersion, h.Kind, want) {
 		return nil, fmt.Errorf("%s %s is no %s: want %s or Namespaced%s of policies.kyverno.io/v1, v1beta1 or v1alpha1", h.APIVersion, h.Kind, want, want, want)
@@ -103,13 +103,16 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 	}
 	return &policy.Policy{
 		Settings: policy.Settings{StaleIfError: stale}, Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
-		Metadata: policy.Metadata{
-			Title:    meta.Annotations[titleAnnotation],
-			Category: meta.Annotations[categoryAnnotation],
-			Severity: meta.Annotations[severityAnnotation],
-			Unscored: meta.Annotations[scoredAnnotation] == "false", Unreported: document.IsUnreported(meta.Labels),
-		},
+		Metadata: meta.Description(), Created: meta.Created,
 	}, nil
+}
+
+// Description returns the author's description of a policy, from its annotations and labels.
+func (m Metadata) Description() policy.Metadata {
+	return policy.Metadata{
+		Title: m.Annotations[titleAnnotation], Category: m.Annotations[categoryAnnotation], Severity: m.Annotations[severityAnnotation],
+		Unscored: m.Annotations[scoredAnnotation] == "false", Unreported: document.IsUnreported(m.Labels),
+	}
 }
 
 // HashOf names a document's content.

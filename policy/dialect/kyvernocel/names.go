@@ -22,6 +22,8 @@ const (
 	OldObjectName = "oldObject"
 	RequestName   = "request"
 	NamespaceName = "namespaceObject"
+	// exceptionsName is the variable of what exceptions allow.
+	exceptionsName = "exceptions"
 )
 
 // TriggerPrefix is before the names of the variables for request.object and request.oldObject where object
@@ -41,6 +43,11 @@ func OfObject() []cel.Variable {
 		{Name: ObjectName, Type: celgo.DynType}, {Name: OldObjectName, Type: celgo.DynType},
 		{Name: RequestName, Type: library.RequestType()}, {Name: NamespaceName, Type: library.NamespaceType()},
 	}
+}
+
+// WithExceptions are the variables of an admission request, and those values that exceptions allow.
+func WithExceptions() []cel.Variable {
+	return append(OfObject(), cel.Variable{Name: exceptionsName, Type: library.ExceptionsType()})
 }
 
 // known are the members of variables of which not all members are known here.
@@ -98,16 +105,8 @@ func UnknownHere(what string) error {
 	return fmt.Errorf("only images and their namespace are known here, and the policy asks for %s; the admission webhook knows the whole object", what)
 }
 
-// Shorten cuts a text for a message.
-func Shorten(s string) string {
-	const most = 200
-	return limit.Text(s, most)
-}
+// Shorten cuts a text for a message, to 200 bytes.
+func Shorten(s string) string { return limit.Text(s, 200) }
 
 // Bounded truncates the result of an author's expression.
-func Bounded(text string) string {
-	if len(text) > MaxMessage {
-		return text[:MaxMessage] + "..."
-	}
-	return text
-}
+func Bounded(text string) string { return limit.Text(text, MaxMessage) }

@@ -17,13 +17,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel/authorizer"
 )
 
-// Template is the path of the pod template in an object of a generated rule; nil for the object
-// itself.
+// Template is the path of the pod template in an object of a generated rule; nil for the object itself.
 type Template []string
 
-// View returns the object in the form for pod expressions: with the pod template's specification
-// and metadata in place of its own, as Kyverno does by rewriting the expression's text. Name and
-// namespace are the object's, never the template's.
+// View returns the object in the form for pod expressions: with the pod template's specification and metadata in place of its own, as
+// Kyverno does by rewriting the expression's text. Name and namespace are the object's, never the template's.
 func (t Template) View(object map[string]any) map[string]any {
 	if len(t) == 0 || object == nil {
 		return object
@@ -60,8 +58,10 @@ type Seen struct {
 	Template Template
 	// Pinned are the texts, by pointer, that the stored object will have.
 	Pinned map[string]string
-	// kubernetes: namespaceObject of a Namespace is null, as in Kubernetes.
-	kubernetes bool
+	// Exempt are the values that exceptions for the object allow.
+	Exempt []policy.PodSecurityExemption
+	// Kubernetes: namespaceObject of a Namespace is null, as in Kubernetes.
+	Kubernetes bool
 }
 
 var _ cel.Values = (*Seen)(nil)
@@ -70,14 +70,16 @@ var _ cel.Values = (*Seen)(nil)
 func (v *Seen) Value(variable string) (any, bool) {
 	s := v.Subject
 	switch name := strings.TrimPrefix(variable, TriggerPrefix); name {
+	case exceptionsName:
+		return allowed(v.Exempt), true
 	case ObjectName, OldObjectName:
 		switch {
 		case s.Bare:
 			return types.WrapErr(&cel.UnknownError{Gaps: []error{UnknownHere(name)}}), true
 		case name == ObjectName:
-			return native(v.Template.View(withTexts(s.Object.Map(), v.Pinned))), true
+			return v.Template.native(withTexts(s.Object.Map(), v.Pinned)), true
 		}
-		return native(v.Template.View(s.OldObject.Map())), true
+		return v.Template.native(s.OldObject.Map()), true
 	case RequestName:
 		return requestOf(s), true
 	case authorizer.Name:
@@ -93,10 +95,18 @@ func (v *Seen) Value(variable string) (any, bool) {
 	return nil, false
 }
 
-// Variables are the values of Kubernetes' own language: those that Seen has, except that a
-// Namespace is in none.
+// allowed is the variable exceptions: the values that the exceptions for the object allow.
+func allowed(exempt []policy.PodSecurityExemption) map[string]any {
+	images, values := []string{}, []string{}
+	for i := range exempt {
+		images, values = append(images, exempt[i].Images...), append(values, exempt[i].Values...)
+	}
+	return map[string]any{"allowedImages": images, "allowedValues": values}
+}
+
+// Variables are the values of Kubernetes' own language: those that Seen has, except that a Namespace is in none.
 func Variables(s *policy.Subject, t Template, pinned map[string]string) map[string]any {
-	seen := &Seen{Subject: s, Template: t, Pinned: pinned, kubernetes: true}
+	seen := &Seen{Subject: s, Template: t, Pinned: pinned, Kubernetes: true}
 	all := map[string]any{}
 	for _, name := range []string{ObjectName, OldObjectName, RequestName, NamespaceName} {
 		all[name] = func() any {
@@ -107,16 +117,18 @@ func Variables(s *policy.Subject, t Template, pinned map[string]string) map[stri
 	return all
 }
 
-// native keeps an absent object from being an empty one.
-func native(object map[string]any) any {
-	if object == nil {
+// native keeps an absent object from being an empty one. Objects with a template compare as wholes: Kyverno rewrites paths alone.
+func (t Template) native(object map[string]any) any {
+	switch {
+	case object == nil:
 		return nil
+	case len(t) == 0:
+		return object
 	}
-	return object
+	return cel.Viewed(t.View(object), object)
 }
 
-// requestOf is the received AdmissionRequest, or the certain part of it: reading any other part
-// is reading an unknown value.
+// requestOf is the received AdmissionRequest, or the certain part of it: reading any other part is reading an unknown value.
 func requestOf(s *policy.Subject) any {
 	known, err := admissionrequest.Of(s)
 	if err != nil {
@@ -157,11 +169,8 @@ type request struct {
 
 // Member implements cel.PartialObject.
 func (r request) Member(name string) (any, bool) {
-	if r.bare && !r.known.Whole() {
-		switch name {
-		case "operation", "subResource", "requestSubResource", "userInfo":
-			return nil, false // the role of an image in its object is unknown
-		}
+	if r.isHidden(name) {
+		return nil, false
 	}
 	value, known := r.known.Member(name)
 	if admissionrequest.Parts(name) == nil || r.known.Unknown([]string{name}) == nil {
@@ -173,12 +182,17 @@ func (r request) Member(name string) (any, bool) {
 	return value, true
 }
 
+// isHidden reports whether a member is unknown since only images are known: the role of an image in its object is.
+func (r request) isHidden(name string) bool {
+	return r.bare && !r.known.Whole() && slices.Contains([]string{"operation", "subResource", "requestSubResource", "userInfo"}, name)
+}
+
 // Unknown implements cel.PartialObject.
 func (r request) Unknown(name string) error {
-	if r.known.Whole() {
-		return nil
+	if !r.known.Whole() && (!r.known.IsAbsent(name) || r.isHidden(name)) {
+		return unknownMember{RequestName, name}
 	}
-	return unknownMember{RequestName, name}
+	return nil
 }
 
 // Members implements cel.PartialObject.
@@ -193,24 +207,22 @@ func isNamespace(s *policy.Subject) bool {
 	return s.Group == "" && s.Kind == "Namespace" && !s.Bare
 }
 
-// ownNamespace is namespaceObject of a request for a Namespace, which the API server sends with
-// its own name as the namespace: for Kyverno the stored Namespace, never the new one, of which
-// the requester writes the labels. A subresource brings a body that is not it.
+// ownNamespace is namespaceObject of a request for a Namespace, which the API server sends with its own name as the namespace: for Kyverno the
+// stored Namespace, never the new one, of which the requester writes the labels. A subresource brings a body that is not it.
 func (v *Seen) ownNamespace() any {
 	s := v.Subject
 	switch old := s.OldObject.Map(); {
-	case v.kubernetes, s.Namespace == "":
+	case v.Kubernetes, s.Namespace == "":
 		return nil
 	case old != nil && !s.OldObject.IsAssumed() && !s.IsBody():
-		return native(old)
+		return Template(nil).native(old)
 	case s.Operation == "CREATE" && s.Subresource == "":
 		return nil
 	}
 	return types.WrapErr(&cel.UnknownError{Gaps: []error{errors.New("the stored Namespace is not known here")}})
 }
 
-// NamespaceObject is the object's namespace with its name and labels, the only known fields; null
-// for a cluster-scoped object.
+// NamespaceObject is the object's namespace with its name and labels, the only known fields; null for a cluster-scoped object.
 func NamespaceObject(s *policy.Subject) any {
 	if s.Namespace == "" {
 		if s.Bare {

@@ -16,11 +16,6 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-const (
-	// publicRekor selects any log of the trusted root, of which the public root has several.
-	publicRekor = "https://rekor.sigstore.dev"
-)
-
 // signer is a compiled authority: one that decides by itself (static), or any of
 // several keys, or an identity.
 type signer struct {
@@ -272,7 +267,7 @@ func (s *signer) terms(doc clusterimagepolicy.Authority) error {
 		if doc.CTLog.URL != "" {
 			errs = append(errs, field.URL(doc.CTLog.URL, s.path+".ctlog.url"))
 		}
-		if doc.CTLog.URL != publicRekor || s.refs.log != "" || s.refs.ca != "" {
+		if !field.IsPublicRekor(doc.CTLog.URL) || s.refs.log != "" || s.refs.ca != "" {
 			common.Log.URL = doc.CTLog.URL
 		}
 	}

@@ -1,6 +1,7 @@
 package sigstore
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
@@ -17,7 +18,7 @@ type glob struct {
 	// text is the pattern with its registry spelt as image.Ref spells it.
 	text string
 	re   *regexp.Regexp
-	// named is the part before a digest in the pattern; nil where it has none.
+	// named is the part before a digest in the pattern, which matches a name with @; nil where it has none.
 	named *regexp.Regexp
 	// open: the registry has a wildcard, so that it may match any of Docker Hub's names.
 	open bool
@@ -52,10 +53,16 @@ func parseGlob(text, path string) (glob, error) {
 	g.open = strings.Contains(first, "*")
 	var errs [2]error
 	g.re, errs[0] = compileGlob(g.text)
-	if named, _, ok := strings.Cut(g.text, "@"); ok {
-		g.named, errs[1] = compileGlob(named)
+	if before, ok := beforeDigest(g.text); ok {
+		g.named, errs[1] = compileGlob(before)
 	}
 	return g, field.Below(path, errors.Join(errs[:]...))
+}
+
+// beforeDigest returns the part of a glob before a digest, with its @ or a wildcard for it (**sha256:*).
+func beforeDigest(text string) (string, bool) {
+	end := cmp.Or(strings.IndexByte(text, '@')+1, strings.LastIndex(text, "*sha256:")+1)
+	return text[:end], end > 0
 }
 
 func compileGlob(text string) (*regexp.Regexp, error) {
@@ -93,7 +100,7 @@ func (g glob) concerns(ref image.Ref) bool {
 // policy-controller resolves tags before it compares.
 func (g glob) hangsOnDigest(ref image.Ref) bool {
 	return g.named != nil && ref.Digest().IsZero() && slices.ContainsFunc(g.bases(ref), func(base string) bool {
-		return g.named.MatchString(base) || g.named.MatchString(base+":"+ref.Tag())
+		return g.named.MatchString(base+"@") || g.named.MatchString(base+":"+ref.Tag()+"@")
 	})
 }
 

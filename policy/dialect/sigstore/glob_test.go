@@ -57,12 +57,18 @@ func TestGlob(t *testing.T) {
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v1@" + digest, true, "the tag beside a digest"},
 		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v2", false, "another tag"},
 		{"ghcr.io/org/app@" + digest, "ghcr.io/org/app:v1@" + digest, true, "the digest beside a tag"},
+		{"ghcr.io/org/app*sha256:*", "ghcr.io/org/app@" + digest, true, "any digest, without the @"},
+		{"ghcr.io/org/appsha256:v1", "ghcr.io/org/appsha256:v1", true, "a name like an algorithm"},
+		{"ghcr.io/org/appsha256:v1", "ghcr.io/org/app:v1", false, "the name without its end"},
 		{"ghcr.io/org/app@*", "ghcr.io/org/app@" + digest, true, "any digest"},
 		{"**demo**", "registry.example:5000/team/demo-app@" + digest, true, "a name anywhere"},
 		{"**demo**", "registry.example:5000/team/app:v1", false, "not that name"},
 		{"ghcr.io/org/app**", "ghcr.io/org/app/server:v1", true, "** at the end"},
 		{"images.*", "images.example/app:v1", false, "* for a registry is no slash"},
 		{"ghcr.io/org/a.p:v1", "ghcr.io/org/axp:v1", false, "a dot is a dot"},
+		{"ghcr.io:443/org/**", "ghcr.io/org/app:v1", true, "the port of TLS"},
+		{"*:*/org/**", "registry.example:5000/org/app:v1", true, "a port of any host"},
+		{"*:*/org/**", "ghcr.io:443/org/app:v1", false, "the port of TLS is none"},
 		{"localhost:5000/app:*", "localhost:5000/app:v1", true, "a port"},
 		{"1.dkr.ecr.eu-west-1.amazonaws.com/**", "1.dkr-ecr.eu-west-1.on.aws/app:v1", true, "another name of the registry by its form"},
 		{"1.dkr.ecr.eu-west-1.amazonaws.com/**", "2.dkr-ecr.eu-west-1.on.aws/app:v1", false, "the other name of another registry"},
@@ -77,7 +83,7 @@ func TestGlob(t *testing.T) {
 
 // TestGlobIndex: what an index looks for is found.
 func TestGlobIndex(t *testing.T) {
-	for _, glob := range []string{"*", "nginx*", "index.docker.io/library/**", "*.docker.io/library/nginx:1", "**/nginx:1", "docker.io/nginx"} {
+	for _, glob := range []string{"*", "nginx*", "index.docker.io/library/**", "*.docker.io/library/nginx:1", "**/nginx:1", "docker.io/nginx", "docker.io/library/nginx@sha256:*", "docker.io/library/n*sha256:*", "**sha256:*"} {
 		policies := []*policy.Policy{compile(t, sigstore.Options{}, strings.Replace(head, "ghcr.io/org/**", `"`+glob+`"`, 1)+signedByKey)}
 		for _, name := range strings.Fields(strings.Repeat("a ", 70)) {
 			name += strings.Repeat("x", len(policies))

@@ -50,6 +50,46 @@ func TestOverall(t *testing.T) {
 	}
 }
 
+// TestRegoWarnings: a compliant result with a warning fails a policy, and an attestation's does not
+// count.
+func TestRegoWarnings(t *testing.T) {
+	const (
+		warning  = `{type: rego, data: "package sigstore\nisCompliant[r] { r := {\"result\": true, \"warning\": \"old base\"} }"}`
+		silent   = `{type: rego, data: "package sigstore\nisCompliant[r] { r := {\"result\": true, \"warning\": \"\"} }"}`
+		ifOld    = `{type: rego, data: "package sigstore\nisCompliant[r] { r := {\"result\": true, \"warning\": input.predicate.says} }"}`
+		static   = "  authorities: [{static: {action: pass}}]\n"
+		attested = "  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln, policy: " + ifOld + "}]}]\n"
+	)
+	old, recent := proof{"authorities[0].key", vulnType, `{"says":"old base"}`}, proof{"authorities[0].key", vulnType, `{"says":""}`}
+	counts := "  policy: " + regoPolicy("count(input.authorityMatches.a.attestations.scan) == 1") + "\n"
+	for _, c := range []struct {
+		spec   string
+		proofs []proof
+		want   policy.Result
+		code   policy.Code
+		reason string
+	}{
+		{"  policy: " + warning + "\n" + static, nil, policy.Fail, policy.Denied, "over all, with a warning"},
+		{"  mode: warn\n  policy: " + warning + "\n" + static, nil, policy.Fail, policy.Denied, "over all, with a warning, in a policy that warns"},
+		{"  policy: " + silent + "\n" + static, nil, policy.Pass, policy.DigestPinned, "over all, with an empty one"},
+		{attested, []proof{old}, policy.Fail, policy.ConditionFailed, "an attestation with a warning"},
+		{"  mode: warn\n" + attested, []proof{old}, policy.Fail, policy.ConditionFailed, "an attestation with a warning, in a policy that warns"},
+		{attested, []proof{recent}, policy.Pass, policy.Verified, "an attestation with an empty one"},
+		{attested, []proof{old, recent}, policy.Pass, policy.Verified, "an attestation with a warning beside one without"},
+		{counts + attested, []proof{old, recent}, policy.Pass, policy.Verified, "the one without is counted"},
+		{counts + attested, []proof{recent, {"authorities[0].key", vulnType, `{"says":"","n":2}`}}, policy.Fail, policy.Denied, "two without are counted"},
+	} {
+		check := only(t, compile(t, sigstore.Options{}, head+c.spec))
+		if strings.Contains(c.spec, "mode: warn") != (check.Action == policy.Warn) {
+			t.Errorf("%s: the action is %s", c.reason, check.Action)
+		}
+		d := decision(t, check, answers(c.proofs...))
+		if d.Result != c.want || d.Reasons[0].Code != c.code || strings.Contains(c.reason, "a warning") && c.want == policy.Fail && !strings.Contains(d.Reasons[0].Message, "warning: old base") {
+			t.Errorf("%s: %s %+v; want %s %s", c.reason, d.Result, d.Reasons, c.want, c.code)
+		}
+	}
+}
+
 // TestSiblingsAtTheGate: a policy about the authorities together may have a condition on one of
 // them, in CUE and in Rego.
 func TestSiblingsAtTheGate(t *testing.T) {

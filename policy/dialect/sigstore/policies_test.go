@@ -506,6 +506,12 @@ func TestDigestsAtTheGate(t *testing.T) {
 		{"@" + bad.Manifest.Digest, signed, bad.Name, gate.Deny, "a tag of the digest that must be signed"},
 		{"@sha256:*", signed, bad.Name, gate.Deny, "any digest must be signed, and the tag's is not"},
 		{"@sha256:*", signed, good.Name, gate.Allow, "any digest must be signed, and the tag's is"},
+		{"**sha256:*", signed, bad.Name, gate.Deny, "any digest, without the @"},
+		{"*" + bad.Manifest.Digest, refuse, bad.Name, gate.Deny, "a digest without the @"},
+		{"*" + bad.Manifest.Digest, refuse, good.Name, gate.Allow, "a digest without the @, and a tag that resolves to another"},
+		{"s/**sha256:*", signed, bad.Name, gate.Unchecked, "any digest of other repositories, without the @"},
+		{":g**sha256:*", signed, bad.Name, gate.Unchecked, "any digest beside another tag, without the @"},
+		{":b**sha256:*", signed, bad.Name, gate.Deny, "any digest beside a tag, without the @"},
 		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Error, "the tag's digest is not known"},
 		{"@" + bad.Manifest.Digest, "{static: {action: pass}}", good.Name, gate.Allow, "nothing is asked anyway"},
 	} {

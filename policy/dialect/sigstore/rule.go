@@ -117,12 +117,12 @@ func (r *rule) ReadsUpdate(s *policy.Subject) bool {
 	return o != nil && (o.meta && revision.Changes(s, "metadata") || o.spec && revision.Changes(s, "spec") && !revision.ScalesDown(s))
 }
 
-// ImagePatterns returns the globs, unless one has a wildcard for the registry, which may
-// match a name that references do not have. Digests in globs are compared later.
+// ImagePatterns returns the globs, unless one has a wildcard for the registry, which may match a
+// name that references do not have, or for the @. Digests in globs are compared later.
 func (r *rule) ImagePatterns() ([]string, bool) {
 	var patterns []string
 	for _, g := range r.globs {
-		if g.open {
+		if g.open || g.named != nil && !strings.Contains(g.text, "@") {
 			return nil, false
 		}
 		named, _, _ := strings.Cut(g.text, "@")

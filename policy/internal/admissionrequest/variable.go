@@ -41,8 +41,28 @@ func Of(s *policy.Subject) (Variable, error) {
 func (v Variable) Whole() bool { return v.whole }
 
 // Member returns a member that is known, decoded JSON, which must not be modified. The
-// objects are no members.
+// objects are no members. A text that a request leaves out where it is empty is absent.
 func (v Variable) Member(name string) (any, bool) {
+	if v.IsAbsent(name) {
+		return nil, false
+	}
+	return v.member(name)
+}
+
+// IsAbsent reports whether it is known that the request has no such member, since it is empty.
+func (v Variable) IsAbsent(name string) bool {
+	value, known := v.member(name)
+	return known && value == "" && isOmitted(name)
+}
+
+// isOmitted reports whether an AdmissionRequest has no such member where it is empty (admission.k8s.io/v1,
+// omitempty): has(request.subResource) is false for an object itself.
+func isOmitted(name string) bool {
+	return slices.Contains([]string{"subResource", "requestSubResource", "name", "namespace"}, name)
+}
+
+// member is Member with empty texts.
+func (v Variable) member(name string) (any, bool) {
 	came, is := v.came[name]
 	switch {
 	case isObject(name):
@@ -213,7 +233,7 @@ func (v Variable) Unknown(path []string) error {
 	if isObject(name) || v.whole && name != "roles" && name != "clusterRoles" {
 		return nil
 	}
-	value, known := v.Member(name)
+	value, known := v.member(name)
 	switch {
 	case !known && slices.Contains(members(), name):
 		return &UnknownError{"request." + name}

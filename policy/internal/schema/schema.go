@@ -105,6 +105,18 @@ func (f *Finder) of(k Kind) ([]cel.Schema, bool) {
 	return others, false
 }
 
+// Types returns the Go types of kinds, such as Pod of version v1, in their order; false if one of them is not known.
+func (f *Finder) Types(kinds []schema.GroupVersionKind) (types []reflect.Type, known bool) {
+	for _, kind := range kinds {
+		of, is := f.types()[kind]
+		if !is {
+			return nil, false
+		}
+		types = append(types, of)
+	}
+	return types, true
+}
+
 // isShared reports whether widely used APIs of other groups have a kind of this name, so that
 // a rule which names no group may be about theirs.
 func isShared(kind string) bool {

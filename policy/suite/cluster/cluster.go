@@ -131,7 +131,7 @@ func (c *Cluster) Get(_ context.Context, of cel.ResourceRef) (map[string]any, er
 			return o.Content(), nil
 		}
 	}
-	return nil, fmt.Errorf("%s %s: not found among the suite's objects", of.Resource, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"))
+	return nil, fmt.Errorf("%s %s: %w among the suite's objects", of.Resource, strings.TrimPrefix(of.Namespace+"/"+of.Name, "/"), cel.ErrNotFound)
 }
 
 // List implements cel.Resources.

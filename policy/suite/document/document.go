@@ -258,8 +258,14 @@ func (r *Row) Selects(kind string) bool {
 		return r.IsMutating
 	case "GeneratingPolicy":
 		return r.IsGenerating
-	case "ClusterPolicy", "Policy":
-		return !r.IsValidating && !r.IsImageValidating && !r.IsMutating && !r.IsGenerating && !r.IsDeleting
+	case "DeletingPolicy":
+		return r.IsDeleting
+	case "ValidatingAdmissionPolicy":
+		return r.IsValidatingAdmission
+	case "MutatingAdmissionPolicy":
+		return r.IsMutatingAdmission
+	case "ClusterPolicy", "Policy", "CleanupPolicy", "ClusterCleanupPolicy":
+		return !r.IsValidatingAdmission && !r.IsMutatingAdmission && !r.IsValidating && !r.IsImageValidating && !r.IsMutating && !r.IsGenerating && !r.IsDeleting
 	}
 	return false
 }

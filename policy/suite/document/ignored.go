@@ -9,7 +9,6 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"Test metadata", "except for its name, labels and annotations of the file, which decide nothing"},
 		{"Test results[].isValidatingPolicy, isImageValidatingPolicy, isMutatingPolicy, isGeneratingPolicy, isDeletingPolicy, isValidatingAdmissionPolicy, isMutatingAdmissionPolicy", "selects one of Kyverno's engines; here a policy is found by its name, and by the kind only among several of one name"},
-		{"Test results[].cloneSourceResource", "the object that a rule with clone copies; such a rule is refused"},
 		{"Values spec.variables", "values for Kyverno's policies on HTTP requests, which are not supported"},
 		{"Values spec.subresources[].subresource.singularName, verbs, shortNames, categories", "say how kubectl shows the kind"},
 		{"UserInfo synchronize", "of the form in which Kyverno keeps requests; it is a setting of a rule, not of a user"},

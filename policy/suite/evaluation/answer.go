@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/source"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -69,6 +70,8 @@ type RuleResult struct {
 	Kind    policy.RuleKind
 	Result  string
 	Message string
+	// Reasons are those of a result for the object itself.
+	Reasons []policy.Reason
 	// Images are those that a rule about images found, in the order of the object.
 	Images []ImageResult
 	// Action is the effect of a failure.
@@ -81,6 +84,8 @@ type RuleResult struct {
 	Altered []Altered
 	// Changed: the mutation changed the object.
 	Changed bool
+	// Deletion is the decision of a rule that deletes existing objects; nil for another rule.
+	Deletion *Deletion
 }
 
 // Altered is an existing object, and its form after a rule mutated it because of another object.
@@ -89,10 +94,10 @@ type Altered struct {
 	Result, Message string
 }
 
-// existing are the objects that rules may mutate, and the labels of their namespaces.
+// existing are the objects that rules may mutate, those that they copy, and the labels of their namespaces.
 type existing struct {
-	objects []workload.Object
-	labels  func(namespace string) map[string]string
+	Existing
+	labels func(namespace string) map[string]string
 }
 
 func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, targets existing) {
@@ -105,17 +110,20 @@ func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, t
 	if outcome.Subject == nil || a.Object.IsDocument() {
 		return
 	}
-	for _, r := range set.Generate(ctx, outcome.Subject, finder(a.Object)) {
+	for _, r := range set.Generate(ctx, policy.Case{Subject: outcome.Subject, Find: finder(a.Object), Sources: targets.Sources}) {
 		one := ruleResult(&r.RuleResult)
 		for _, object := range r.Objects {
 			one.Made = append(one.Made, object.Object)
+		}
+		for _, ref := range r.Missing {
+			one.Result, one.Message = Error, strings.TrimPrefix(one.Message+"; source "+ref.String()+": "+source.ErrMissing.Error(), "; ")
 		}
 		a.Rules = append(a.Rules, one)
 	}
 	for _, r := range set.Alterations(ctx, outcome.Subject, finder(a.Object)) {
 		one := ruleResult(&r.RuleResult)
 		for _, by := range r.Selections {
-			for _, target := range targets.objects {
+			for _, target := range targets.Targets {
 				if targets.selects(by, target) {
 					one.Altered = append(one.Altered, altered(target, r.Alter(ctx, by, target.Content())))
 				}
@@ -237,7 +245,7 @@ func ruleResult(r *policy.RuleResult) RuleResult {
 			s.Result = Pass
 		}
 	default:
-		s.Result, s.Message = resultOf(r.Ruling.Result), Words(r.Ruling.Reasons)
+		s.Result, s.Message, s.Reasons = resultOf(r.Ruling.Result), Words(r.Ruling.Reasons), r.Ruling.Reasons
 	}
 	return s
 }

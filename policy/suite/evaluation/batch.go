@@ -23,6 +23,9 @@ func (e *Evaluator) Targets(place int) []policy.Target {
 	for _, rule := range p.Generations {
 		targets = append(targets, rule.Targets()...)
 	}
+	for _, rule := range p.Deletions {
+		targets = append(targets, rule.Targets()...)
+	}
 	return targets
 }
 

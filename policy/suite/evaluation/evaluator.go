@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/deletion"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/workload"
@@ -31,8 +31,7 @@ type Config struct {
 	// objects.
 	Policies   []Policy
 	Exceptions []workload.Object
-	// Targets are existing objects, which rules may mutate.
-	Targets []workload.Object
+	Existing   Existing
 	// Values replace look-ups; nil for none.
 	Values *fixtures.Values
 	// NoOldObject: at UPDATE, expressions read no old object if none is given. Else they read the
@@ -49,20 +48,10 @@ type Config struct {
 	Scopes Scopes
 	// Rewrite changes a policy's document before it is compiled; nil means no change.
 	Rewrite func(document any) any
+	// Deletions decides for rules that delete existing objects, without Exceptions.
+	Deletions deletion.Decider
 	// Options are the options of the gates.
 	Options []gate.Option
-}
-
-// Policy is a policy's document.
-type Policy struct{ Object workload.Object }
-
-// Is reports whether a name matches the policy: name, or namespace/name.
-func (p Policy) Is(name string) bool {
-	namespace, short, ok := strings.Cut(name, "/")
-	if !ok {
-		return p.Object.Name() == name
-	}
-	return p.Object.Name() == short && p.Object.Namespace() == namespace
 }
 
 // Annotation returns an annotation of the document; empty where there is none.
@@ -83,6 +72,7 @@ func (p Policy) Made(compiled *policy.Policy) bool {
 type Evaluator struct {
 	config     Config // with the policies that compile
 	unread     []Unread
+	warnings   []string // about bindings
 	exceptions []*policy.Exception
 	compiled   map[string]*policy.Policy // by the policy's index and its values
 	keys       map[keyed]string          // of compiled
@@ -116,9 +106,12 @@ func New(config Config) (*Evaluator, error) {
 	if config.Values == nil {
 		config.Values = &fixtures.Values{}
 	}
-	policies := config.Policies
+	policies, unbound, err := joined(config.Policies)
+	if err != nil {
+		return nil, err
+	}
 	config.Policies = nil
-	e := &Evaluator{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, gates: map[string]*policyGate{}}
+	e := &Evaluator{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, gates: map[string]*policyGate{}, warnings: unbound}
 	var errs []error
 	for _, object := range config.Exceptions {
 		compiled, err := e.exception(object)
@@ -215,11 +208,19 @@ func (e *Evaluator) written(place int, object string) ([]byte, error) {
 	return json.Marshal(e.config.Rewrite(content))
 }
 
-func (e *Evaluator) dialect(object workload.Object) (catalog.Dialect, error) {
+// dialect compiles documents of some kinds.
+type dialect interface {
+	Compile(document []byte, source string) (*policy.Policy, error)
+}
+
+func (e *Evaluator) dialect(object workload.Object) (dialect, error) {
 	for _, dialect := range e.config.Compilers.Dialects() {
 		if dialect.Recognises(object.APIVersion(), object.Kind()) {
 			return dialect, nil
 		}
+	}
+	if e.config.Compilers.Native.Recognises(object.APIVersion(), object.Kind()) {
+		return e.config.Compilers.Native, nil
 	}
 	return nil, engine.UnsupportedKind(object)
 }
@@ -313,7 +314,10 @@ func (e *Evaluator) EvaluateAll(ctx context.Context, objects []workload.Object, 
 		}
 		for n, outcome := range scopes.DecideAll(ctx, with.gate, batch, nil) {
 			i := batches[with][n]
-			answers[i].fill(ctx, with.set, outcome, existing{e.config.Targets, e.labels})
+			answers[i].fill(ctx, with.set, outcome, existing{e.config.Existing, e.labels})
+			if operation == "" {
+				answers[i].delete(ctx, with.set, batch[n], e.config.Deletions)
+			}
 		}
 	}
 	return answers

@@ -26,7 +26,7 @@ var policyKinds = []string{
 	"quaymaster.dev/RegistryMirror", "quaymaster.dev/ImageOverride",
 }
 
-// groupKind is a kind in its group.
+// groupKind is a kind in its group, or a resource.
 type groupKind struct{ group, kind string }
 
 // InNamespace sets the namespace of objects that have none, as kubectl does, and removes that of

@@ -34,12 +34,11 @@ type Journal struct {
 	flushed, bytesOnDisk atomic.Int64
 }
 
-// item is a decision, a break-glass event at the time of the occasion, or a request to flush all
-// earlier items.
+// item is a decision, the line of another event, or a request to flush all earlier items.
 type item struct {
-	decided    report.Decided
-	breakGlass *decisionlog.BreakGlass
-	waiting    chan<- error
+	decided report.Decided
+	event   *decisionlog.Entry
+	waiting chan<- error
 }
 
 // New creates a Journal. It opens no file yet.
@@ -59,7 +58,12 @@ func (j *Journal) Take(d report.Decided) { j.put(item{decided: d}) }
 
 // TakeBreakGlass records a break-glass event of a namespace, as of now.
 func (j *Journal) TakeBreakGlass(b decisionlog.BreakGlass) {
-	j.put(item{decided: report.Decided{Occasion: report.Occasion{Time: time.Now()}}, breakGlass: &b})
+	j.put(item{event: &decisionlog.Entry{Kind: decisionlog.KindBreakGlass, Time: time.Now(), BreakGlass: &b}})
+}
+
+// TakeDeletion records the deletion of an object, as of now.
+func (j *Journal) TakeDeletion(d decisionlog.Deletion) {
+	j.put(item{event: &decisionlog.Entry{Kind: decisionlog.KindDeletion, Time: time.Now(), Deletion: &d}})
 }
 
 func (j *Journal) put(next item) {

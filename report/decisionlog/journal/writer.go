@@ -181,8 +181,8 @@ func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 			lines, w.unsigned, w.text = 0, unsigned, w.text[:length]
 		}
 	}()
-	if of.breakGlass != nil {
-		w.text, err = w.add(w.text, &decisionlog.Entry{Kind: decisionlog.KindBreakGlass, Time: of.decided.Occasion.Time, BreakGlass: of.breakGlass})
+	if of.event != nil {
+		w.text, err = w.add(w.text, of.event)
 		return 1, err
 	}
 	decisions := decisionlog.Decisions(of.decided)

@@ -140,7 +140,7 @@ func policyException(r *decisionlog.Rule) *policy.Exception {
 
 func factOf(p *decisionlog.Proof) verify.Fact {
 	proof := proofOf(p)
-	made := verify.Fact{Signer: proof.Signer, SignedAt: p.SignedAt, Origin: attest.Origin{Manifest: proof.Found.Manifest}}
+	made := verify.Fact{Signer: proof.Signer, SignedAt: p.SignedAt, TimeSource: p.TimeSource, Origin: attest.Origin{Manifest: proof.Found.Manifest}}
 	if repository, err := image.ParseRepository(proof.Found.Repository); err == nil {
 		made.Origin.Repository = repository
 	}

@@ -95,7 +95,7 @@ func exceptionOf(r *decisionlog.Rule) *report.Exception {
 
 func proofOf(p *decisionlog.Proof) report.Proof {
 	made := report.Proof{
-		Role: p.Role, Format: p.Format, PredicateType: p.Type, SignedAt: p.SignedAt,
+		Role: p.Role, Format: p.Format, PredicateType: p.Type, SignedAt: p.SignedAt, TimeSource: p.TimeSource,
 		Signer: verify.Signer{KeyFingerprint: p.Key, Subject: p.Subject, Issuer: p.Issuer},
 	}
 	for _, each := range p.LogIndexes {

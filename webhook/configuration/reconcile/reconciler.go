@@ -48,6 +48,8 @@ type Options struct {
 	Source     Source
 	Mutating   Store[admission.MutatingWebhookConfiguration]
 	Validating Store[admission.ValidatingWebhookConfiguration]
+	// Further returns mutating webhooks that follow those of policies. May be nil.
+	Further func(in configuration.Input) []admission.MutatingWebhook
 	// Changed signals that the Source has new input, or that another client changed or deleted a
 	// configuration. It may be nil; then changes are detected within 30 s.
 	Changed <-chan struct{}
@@ -157,6 +159,9 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	wanted, err := configuration.Build(in)
 	if err != nil {
 		return err
+	}
+	if r.options.Further != nil {
+		wanted.Mutating.Webhooks = append(wanted.Mutating.Webhooks, r.options.Further(in)...)
 	}
 	if err := addProbes(&wanted, in); err != nil {
 		return err

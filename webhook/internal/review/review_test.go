@@ -222,8 +222,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestObjections: what denies is listed once, in one line, with the policy and the rule; what is
-// admitted, or is no rule's, is not.
+// TestObjections: a denial is listed once, in one line, with the policy and the rule; an image that is
+// admitted, or of no rule, is not listed.
 func TestObjections(t *testing.T) {
 	signed, labels := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "labels"}
 	because := func(message string) policy.Reason { return policy.Reason{Code: policy.Violated, Message: message} }

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/generating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
@@ -19,7 +20,7 @@ import (
 
 // namesKinds reports whether policies of a kind name resources that the API server must serve.
 func namesKinds(apiVersion, kind string) bool {
-	return kyvernocel.IsKind(apiVersion, kind, imagevalidating.Kind, validating.Kind, mutating.Kind)
+	return kyvernocel.IsKind(apiVersion, kind, imagevalidating.Kind, validating.Kind, mutating.Kind, generating.Kind)
 }
 
 // NewCatalog makes an empty catalog of every dialect.
@@ -29,8 +30,13 @@ func NewCatalog(c config.Configuration, compilers engine.Compilers, now *rollout
 		// Only policy-controller selects namespaces in this way.
 		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
 	}
+	required, err := c.Required()
+	if err != nil {
+		return nil, err
+	}
 	options := catalog.Options{
-		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Merged(unmatched.policies, unmatched.choice != ""),
+		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots,
+		Beside:   withRequired(required, now.Merged(unmatched.policies, unmatched.choice != "")),
 		Dialects: compilers.Dialects(), Exceptions: compilers.Exceptions(), Overrides: compilers.Overrides(),
 		Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
@@ -63,6 +69,18 @@ func notesOf(onlyPods bool, p *policy.Policy) []string {
 	}
 	return []string{
 		pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods",
+	}
+}
+
+// withRequired adds the requirements of the settings to the policies that a function returns; nil adds
+// none. They are always in force: no source of policies that audits has them.
+func withRequired(required *policy.Policy, beside func([]*policy.Policy) ([]*policy.Policy, error)) func([]*policy.Policy) ([]*policy.Policy, error) {
+	if required == nil {
+		return beside
+	}
+	return func(active []*policy.Policy) ([]*policy.Policy, error) {
+		made, err := beside(active)
+		return append(made, required), err
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/dryrun"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/calls"
+	"github.com/quaymaster/quaymaster/gateway/cleanup"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
@@ -192,8 +194,12 @@ func (d *Documents) watch() error {
 	p.Reporter.Writes, p.Reporter.Readiness = d.owners.Writes, status.NewReadiness(c.Log, p.StatusChanged.Notify)
 	p.Reporter.Controllers = &status.Controllers{
 		Own: c.Configuration.Has(config.RoleBackground), Leases: client.Leases, Namespace: c.Configuration.Namespace,
-		Names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease},
+		Names: []string{election.Scan, election.Background},
 	}
+	own, lacking := c.Configuration, cleanup.Lacking(client.Leases, c.Configuration.Namespace)
+	p.Reporter.Deletions = &status.Deletions{Load: lacking, Controllers: &status.Controllers{
+		Own: own.Has(config.RoleCleanup) && !own.Shadow(), Leases: client.Leases, Namespace: own.Namespace, Names: []string{election.Cleanup},
+	}}
 	var consumer document.Consumer = &policies.Router{Globals: d.Globals, Mirrors: m, Policies: p}
 	if c.Offline != nil {
 		consumer = c.Offline.Consumer(consumer)
@@ -307,6 +313,8 @@ func (d *Documents) FollowOwners(ctx context.Context) {
 	var controllers sync.WaitGroup
 	defer controllers.Wait()
 	controllers.Go(func() { d.Policies.Reporter.Controllers.Follow(ctx, d.Policies.StatusChanged.Notify) })
+	controllers.Go(func() { d.Policies.Reporter.Deletions.Controllers.Follow(ctx, d.Policies.StatusChanged.Notify) })
+	controllers.Go(func() { d.Policies.Reporter.Deletions.Follow(ctx, d.Policies.StatusChanged.Notify) })
 	d.owners.Follow(ctx, func() {
 		d.Policies.StatusChanged.Notify()
 		d.Globals.StatusChanged.Notify()

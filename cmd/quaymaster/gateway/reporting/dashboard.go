@@ -12,8 +12,10 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/suite/trial"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/webhook/api"
+	"github.com/quaymaster/quaymaster/webhook/playground"
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
@@ -50,6 +52,13 @@ func (r *Records) openDashboard() error {
 		r.Leader = reporting.NewLeaderView(r.options.Cluster.Leader, r.options.Replica, r.options.Log)
 		options = append(options, ui.WithLeader(r.Leader))
 	}
+	if settings.Playground {
+		bench, err := openPlayground()
+		if err != nil {
+			return err
+		}
+		options = append(options, ui.WithPlayground(bench))
+	}
 	pages, err := ui.New(shown, options...)
 	if err != nil {
 		return err
@@ -69,6 +78,15 @@ func (r *Records) openDashboard() error {
 	}
 	r.options.Group.Add("dashboard", dashboard)
 	return nil
+}
+
+// openPlayground makes a playground that reads nothing of the gateway.
+func openPlayground() (*playground.Handler, error) {
+	offline, err := trial.NewOffline(playground.DefaultTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return playground.New(playground.Config{Evaluator: offline})
 }
 
 // Explain returns the command that explains a denial to a user. resources are those of the cluster's

@@ -33,7 +33,7 @@ type Flags struct {
 	attestations                []string
 	annotations                 []string
 	platforms                   string
-	notBefore, notAfter         string
+	times                       timeFlags
 	repository, digestAlgorithm string
 	accept                      acceptFlags
 	// Bundled are public keys of a bundle, used like those of --key.
@@ -85,8 +85,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` annotation that the signed payload must contain")
 	flags.StringVar(&f.platforms, "platforms", "index", "`scope` of an index to verify: index, each or any (any trusts the index for the others)")
 	usage.Complete(cmd, "platforms", platforms()...)
-	flags.StringVar(&f.notBefore, "signed-not-before", "", "reject signatures before this `time` (RFC 3339; of the log or timestamp authority)")
-	flags.StringVar(&f.notAfter, "signed-not-after", "", "reject signatures after this `time`")
+	f.times.register(cmd)
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` of signatures and attestations (default: the image's own)")
 	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", defaultDigest, "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
 	usage.Complete(cmd, "signature-digest-algorithm", "sha224", "sha256", "sha384", "sha512")
@@ -104,7 +103,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s is empty; a variable may be unset", name)
 		}
 	}
-	if err := f.accept.check(cmd, f.Given()); err != nil {
+	if err := errors.Join(f.accept.check(cmd, f.Given()), f.times.check(cmd)); err != nil {
 		return err
 	}
 	if !f.Given() {
@@ -188,7 +187,7 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &policy.Policy{Kind: "Flags", Name: "command-line", Source: "command line", Hash: hash, Rules: []policy.Rule{rule}}, nil
+	return &policy.Policy{Kind: FlagsKind, Name: "command-line", Source: "command line", Hash: hash, Rules: []policy.Rule{rule}}, nil
 }
 
 func platformsOf(name string) (policy.Platforms, error) {
@@ -337,11 +336,7 @@ func (f *Flags) common() (verify.Authority, error) {
 		}
 		a.Annotations[key] = value
 	}
-	a.NotBefore, err = command.OptionalTime("--signed-not-before", f.notBefore)
-	if err != nil {
-		return a, err
-	}
-	a.NotAfter, err = command.OptionalTime("--signed-not-after", f.notAfter)
+	a.NotBefore, a.NotAfter, err = f.times.bounds()
 	return a, err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/health"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 )
 
 // now is the time of the API server in these tests.
@@ -31,7 +32,7 @@ func healthy(t *testing.T) *health.State {
 		Webhooks: health.Webhooks{Confirmed: now().Add(-20 * time.Second), Items: []health.Webhook{
 			{Kind: "MutatingWebhookConfiguration", Name: "quaymaster", State: health.Intact, Count: 2}, {Kind: "ValidatingWebhookConfiguration", Name: "quaymaster", State: health.Intact, Count: 3},
 		}},
-		Policies:    health.Policies{Items: []health.Policy{{Kind: "ClusterPolicy", Name: "signed", Ready: "True", Reason: "Active"}}},
+		Policies:    health.Policies{Items: []health.Policy{{Kind: "ClusterPolicy", Name: "signed", Ready: "True", Reason: "Active", EnforcedBy: record.InServer}}},
 		Trust:       health.Trust{AgeSeconds: 3600, Expires: map[string]time.Time{"fulcio": now().Add(400 * 24 * time.Hour)}},
 		Registries:  health.Registries{Items: []health.Registry{{Host: "registry.example", Requests: 100, Unanswered: 2}}},
 		Permissions: health.Permissions{Accounts: []string{"system:serviceaccount:quaymaster:quaymaster"}, Checked: 120},
@@ -132,6 +133,7 @@ func TestFindings(t *testing.T) {
 		{"no controller", policy("Unknown", "ControllerNotRunning", "x"), CheckPolicies, "ClusterPolicy/p", Unknown, "ControllerNotRunning", "background"},
 		{"webhooks of others", policy("Unknown", "WebhookNotManaged", "x"), CheckPolicies, "ClusterPolicy/p", Unknown, "WebhookNotManaged", "webhooks.disabled"},
 		{"no condition", policy("Unknown", "", ""), CheckPolicies, "ClusterPolicy/p", Unknown, "no condition Ready", "writeStatus"},
+		{"native policies without their writer", func(s *health.State) { s.Policies.Items[0].EnforcedBy = record.InBoth }, CheckPolicies, "Lease/quaymaster-native-leader", Warning, "native form of 1 of", "native.policies"},
 		{"an override that ended", func(s *health.State) { s.Policies.Items = append(s.Policies.Items, override) }, CheckPolicies, "ImageOverride/o", Warning, "it ended", "kubectl delete imageoverride o"},
 		{"a broken policy of a folder", func(s *health.State) { s.Policies.Broken = []string{"ClusterPolicy/signed", "ClusterPolicy/folder"} }, CheckPolicies, "ClusterPolicy/folder", Problem, "broken", "policies.folders"},
 

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/health"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 )
 
 const (
@@ -28,8 +30,11 @@ func (c *checker) checkPolicies() {
 	if c.unread(CheckPolicies, "", c.Policies.Unread) {
 		return
 	}
-	ready := 0
+	ready, both := 0, 0
 	for _, p := range c.Policies.Items {
+		if p.EnforcedBy == record.InBoth {
+			both++
+		}
 		if p.Ready == "True" {
 			ready++
 			continue
@@ -44,6 +49,11 @@ func (c *checker) checkPolicies() {
 			c.add(CheckPolicies, name, Problem, "a replica reports that it is broken, and denies what it matches",
 				"correct it in the folder of the gateway (policies.folders); the log has the reason: "+c.logs())
 		}
+	}
+	if both > 0 {
+		c.add(CheckPolicies, "Lease/"+election.Native, Warning,
+			fmt.Sprintf("no process with the role native leads: nobody restores or removes the native form of %d of the policies, and the webhook enforces them as well", both),
+			"run a process with the role native (native.policies of the chart); off removes the native forms (docs/native-policies.md)")
 	}
 	if len(c.Policies.Items)+len(c.Policies.Broken) == 0 {
 		c.add(CheckPolicies, "", Warning, "there are no policies: every image is admitted", "apply a policy, as in docs/start.md")

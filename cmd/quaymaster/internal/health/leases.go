@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/lease"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
 )
 
 // leases reads the leader elections, the clocks of the processes that wrote them, and the replicas that
@@ -23,7 +24,7 @@ func (r Reader) leases(ctx context.Context) (Leaders, []ReplicaClock, []Replica)
 		leaders.Unread = unreadOf(err, "list", "leases.coordination.k8s.io", r.Namespace)
 		return leaders, clocks, nil
 	}
-	elections := []string{config.LeaderLease, config.ScanLeaderLease, config.BackgroundLeaderLease}
+	elections := []string{election.Leader, election.Scan, election.Background, election.Cleanup, election.Native}
 	var members []Replica
 	for i := range list.Items {
 		one := &list.Items[i]
@@ -97,9 +98,13 @@ func (s *State) expectLeases() {
 		}
 		c := config.Configuration{Roles: roles}
 		wanted = append(wanted, c.Lease())
+		led := slices.ContainsFunc(s.Leaders.Items, func(l Leader) bool { return l.Lease == election.Cleanup })
+		if led && c.Has(config.RoleCleanup) {
+			wanted = append(wanted, election.Cleanup) // next to that of the process
+		}
 	}
 	if len(wanted) == 0 {
-		wanted = append(wanted, config.LeaderLease)
+		wanted = append(wanted, election.Leader)
 	}
 	for _, name := range wanted {
 		if !slices.ContainsFunc(s.Leaders.Items, func(l Leader) bool { return l.Lease == name }) {

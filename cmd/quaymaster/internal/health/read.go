@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/clock"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 )
 
 // Reader reads the state of a gateway.
@@ -56,7 +57,7 @@ func seconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).S
 
 // settings reads the gateway's configuration from its ConfigMap.
 func (r Reader) settings(ctx context.Context) Settings {
-	read, err := config.Settings(ctx, r.Client, r.Namespace)
+	read, err := carried.Read(ctx, r.Client, r.Namespace)
 	if err == nil {
 		return Settings{Mode: read.Mode, Value: read}
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/election"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 )
 
 // rule is a permission that a process with some of the roles needs, as the chart grants it
@@ -30,22 +32,21 @@ func readVerbs() []string { return []string{"get", "list", "watch"} }
 
 // rulesOf are all rules for the settings of a gateway.
 func rulesOf(c *config.Configuration) []rule {
-	return slices.Concat(documentRules(c), admissionRules(c), ownRules(c), workloadRules(c), reviewRules(c))
+	return slices.Concat(documentRules(c), admissionRules(c), ownRules(c), workloadRules(c), reviewRules(c), nativeRules(c))
 }
 
 // documentRules are for the documents that every decision depends on.
 func documentRules(c *config.Configuration) []rule {
-	const policies, unread = "the policies of this kind are not read, and the gateway does not get ready",
-		"documents of kinds that are not implemented are not counted"
+	const policies = "the policies of this kind are not read, and the gateway does not get ready"
+	const deleting = "policies that delete objects are not read, and delete nothing"
 	list := []rule{
 		{group: "kyverno.io", resources: []string{"clusterpolicies", "policies", "policyexceptions", "globalcontextentries"}, verbs: readVerbs(), lost: policies},
 		{group: "policies.kyverno.io", resources: []string{
 			"imagevalidatingpolicies", "namespacedimagevalidatingpolicies", "validatingpolicies", "namespacedvalidatingpolicies",
-			"mutatingpolicies", "namespacedmutatingpolicies", "policyexceptions",
+			"mutatingpolicies", "namespacedmutatingpolicies", "generatingpolicies", "namespacedgeneratingpolicies", "policyexceptions",
 		}, verbs: readVerbs(), lost: policies},
-		{group: "kyverno.io", resources: []string{"cleanuppolicies", "clustercleanuppolicies"}, verbs: readVerbs(), lost: unread, optional: true},
-		{group: "policies.kyverno.io", resources: []string{"deletingpolicies", "namespaceddeletingpolicies", "generatingpolicies", "namespacedgeneratingpolicies"},
-			verbs: readVerbs(), lost: unread, optional: true},
+		{group: "kyverno.io", resources: []string{"cleanuppolicies", "clustercleanuppolicies"}, verbs: readVerbs(), lost: deleting, optional: true},
+		{group: "policies.kyverno.io", resources: []string{"deletingpolicies", "namespaceddeletingpolicies"}, verbs: readVerbs(), lost: deleting, optional: true},
 		{group: "policy.sigstore.dev", resources: []string{"clusterimagepolicies", "trustroots"}, verbs: readVerbs(), lost: policies},
 		{group: "quaymaster.dev", resources: []string{"imageoverrides", "registrymirrors"}, verbs: readVerbs(),
 			lost: "overrides and mirrors are not read, and the gateway does not get ready"},
@@ -89,11 +90,14 @@ func admissionRules(c *config.Configuration) []rule {
 		list = append(list,
 			rule{group: "apps", resources: []string{"deployments"}, verbs: []string{"list"},
 				lost: "the gateway does not find out whether Kyverno or policy-controller writes the status of policies"},
-			rule{group: "kyverno.io", resources: []string{"clusterpolicies/status", "policies/status", "globalcontextentries/status"},
-				verbs: []string{"patch"}, lost: conditions},
+			rule{group: "kyverno.io", resources: []string{
+				"clusterpolicies/status", "policies/status", "cleanuppolicies/status", "clustercleanuppolicies/status", "globalcontextentries/status",
+			}, verbs: []string{"patch"}, lost: conditions},
 			rule{group: "policies.kyverno.io", resources: []string{
 				"imagevalidatingpolicies/status", "namespacedimagevalidatingpolicies/status", "validatingpolicies/status",
 				"namespacedvalidatingpolicies/status", "mutatingpolicies/status", "namespacedmutatingpolicies/status",
+				"deletingpolicies/status", "namespaceddeletingpolicies/status",
+				"generatingpolicies/status", "namespacedgeneratingpolicies/status",
 			}, verbs: []string{"patch"}, lost: conditions},
 			rule{group: "policy.sigstore.dev", resources: []string{"clusterimagepolicies/status", "trustroots/status"}, verbs: []string{"patch"}, lost: conditions})
 	}
@@ -109,16 +113,21 @@ func admissionRules(c *config.Configuration) []rule {
 
 // ownRules are for the gateway's own namespace.
 func ownRules(c *config.Configuration) []rule {
-	admission, others := []string{config.RoleAdmission}, []string{config.RoleScan, config.RoleReport, config.RoleBackground}
-	const certificate, election = "the gateway has no certificate", "no replica leads"
+	admission, others := []string{config.RoleAdmission}, []string{config.RoleScan, config.RoleReport, config.RoleBackground, config.RoleCleanup, config.RoleNative}
+	const certificate, leaderless = "the gateway has no certificate", "no replica leads"
 	list := []rule{
 		{resources: []string{"secrets"}, own: true, verbs: []string{"create"}, roles: admission, lost: certificate},
 		{resources: []string{"secrets"}, own: true, names: []string{c.Certificate.Secret}, verbs: append(readVerbs(), "update"), roles: admission, lost: certificate},
 		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true,
-			verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}, roles: admission, lost: election},
-		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, verbs: []string{"create"}, roles: others, lost: election},
-		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, names: []string{config.ScanLeaderLease}, verbs: []string{"get", "update"},
-			roles: []string{config.RoleScan}, lost: election},
+			verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}, roles: admission, lost: leaderless},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, verbs: []string{"create"}, roles: others, lost: leaderless},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, names: []string{election.Scan}, verbs: []string{"get", "update"},
+			roles: []string{config.RoleScan}, lost: leaderless},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true,
+			names: []string{election.Cleanup, "quaymaster-cleanup", "quaymaster-cleanup-permissions"}, verbs: []string{"get", "update"},
+			roles: []string{config.RoleCleanup}, lost: "nothing is cleaned up"},
+		{group: "coordination.k8s.io", resources: []string{"leases"}, own: true, names: []string{election.Native}, verbs: []string{"get", "update"},
+			roles: []string{config.RoleNative}, lost: "no native policies are written"},
 		{resources: []string{"secrets"}, own: true, names: []string{c.Certificate.Secret}, verbs: readVerbs(), roles: others,
 			lost: "the process has no key of the replicas, and does not get ready"},
 	}
@@ -139,6 +148,30 @@ func snapshotNames() []string {
 		names[i] = "quaymaster-snapshot-" + strconv.Itoa(i)
 	}
 	return names
+}
+
+// nativeRules are for the policies that the API server evaluates itself: those of their writer, and those of the process
+// that leaves them out of the webhook configurations.
+func nativeRules(c *config.Configuration) []rule {
+	const written, read = "no native policies are written (docs/native-policies.md)", "policies that the API server evaluates itself keep their webhooks"
+	writer, keeper := []string{config.RoleNative}, []string{config.RoleAdmission}
+	configMap := func(roles []string, name, lost string, verbs ...string) rule {
+		return rule{resources: []string{"configmaps"}, own: true, names: []string{name}, verbs: verbs, roles: roles, lost: lost}
+	}
+	list := []rule{
+		{group: "admissionregistration.k8s.io", roles: writer, lost: written, resources: []string{
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		}, verbs: []string{"get", "list", "watch", "create", "update", "delete"}},
+		{resources: []string{"configmaps"}, own: true, verbs: []string{"create"}, roles: writer, lost: written},
+		configMap(writer, record.Enforced, written, "get", "update"),
+		configMap(writer, record.Covered, "native policies that are not wanted any more are not removed", readVerbs()...),
+	}
+	if c.Policies.NativePolicies != "" {
+		list = append(list,
+			configMap(keeper, record.Enforced, read, readVerbs()...),
+			configMap(keeper, record.Covered, "native policies that are not wanted any more are not removed", "get", "update"))
+	}
+	return list
 }
 
 // workloadRules are for credentials, scans and reports.
@@ -189,6 +222,10 @@ func reviewRules(c *config.Configuration) []rule {
 	}
 	if c.Endpoints.API.TokenReview {
 		tokens(config.RoleAdmission, "the API refuses its callers (endpoints.api.tokenReview)")
+	}
+	if c.HasLifetimes() {
+		list = append(list, rule{group: "authorization.k8s.io", resources: []string{"subjectaccessreviews"}, verbs: []string{"create"},
+			roles: []string{config.RoleAdmission}, lost: "labels with the lifetime of objects are refused (cleanup.ttl)"})
 	}
 	if c.Dashboard.TokenReview {
 		const lost = "the dashboard refuses its users (dashboard.tokenReview)"

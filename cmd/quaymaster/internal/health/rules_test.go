@@ -115,6 +115,12 @@ func TestRulesFollowSettings(t *testing.T) {
 			t.Errorf("roles %v: %v", row.roles, got)
 		}
 	}
+	for _, roles := range [][]string{nil, {"admission", "cleanup"}, {"native"}} {
+		c.Roles = roles
+		if writes := count("validatingadmissionpolicies.admissionregistration.k8s.io") > 0; writes != (len(roles) == 1) {
+			t.Errorf("roles %v: native policies are written: %t", roles, writes)
+		}
+	}
 	c.Roles, c.Webhooks.Disabled, c.Policies.WriteStatus, c.Events.Disabled, c.Scan.Disabled, c.Snapshot.Disabled = nil, true, config.StatusNever, true, true, true
 	c.Reports.APIs = &[]string{}
 	for _, resource := range []string{

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 )
 
 // State is the state of a gateway. Its JSON is a contract (docs/troubleshooting.md).
@@ -154,6 +155,8 @@ type Policy struct {
 	Kind, Name string
 	// Ready is True, False or Unknown; Reason and Message are those of the condition.
 	Ready, Reason, Message string
+	// EnforcedBy is where it is evaluated at admission, with policies.nativePolicies.
+	EnforcedBy record.Place
 }
 
 // Trust is the trust material of the replica with the oldest.

@@ -90,7 +90,7 @@ func (f *Flags) objects(t command.Terminal) ([]workload.Object, error) {
 		all = append(all, objects...)
 	}
 	_, err := constraint.CheckDefinitions(all, f.Definitions)
-	if err := errors.Join(err, CheckKinds(all, f.Definitions)); err != nil {
+	if err := errors.Join(err, evaluation.CheckKinds(all, f.Definitions)); err != nil {
 		return nil, fmt.Errorf("-f: %w", err)
 	}
 	f.Evaluated = constraint.Definitions(all)
@@ -108,7 +108,7 @@ func (f *Flags) Scopes(t command.Terminal) evaluation.Scopes {
 // definition next to the object is its author's.
 func (f *Flags) resource(request *gate.Request) {
 	o := request.Object
-	if i := indexOf(f.Definitions, o); i >= 0 {
+	if i := evaluation.IndexOfKind(f.Definitions, o); i >= 0 {
 		resource := map[string]any{"group": o.Group(), "version": o.Version(), "resource": f.Definitions[i].Name}
 		request.Subject.Request = policy.RequestOf(map[string]any{"resource": resource})
 	}

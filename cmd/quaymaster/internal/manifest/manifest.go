@@ -130,6 +130,30 @@ func ReadPolicies(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, policyFiles)
 }
 
+// ReadSources is ReadPolicies for a conversion: documents of a folder that are no objects, such as an index of
+// packages, are left out.
+func ReadSources(name string, in io.Reader) ([]workload.Object, error) {
+	objects, err := ReadPolicies(name, in)
+	if err == nil || name == "-" || !errors.Is(err, workload.ErrNoKind) {
+		return objects, err
+	}
+	paths, err := policyFiles(name)
+	if err != nil || len(paths) == 1 && paths[0] == name {
+		return ReadPolicies(name, in)
+	}
+	objects = nil
+	var errs []error
+	for _, path := range paths {
+		read, err := readManifest(path)
+		if errors.Is(err, workload.ErrNoKind) {
+			read, err = ReadPayload(path, nil)
+			read = slices.DeleteFunc(read, func(o workload.Object) bool { return o.Content()["kind"] == nil })
+		}
+		errs, objects = append(errs, err), append(objects, read...)
+	}
+	return objects, errors.Join(errs...)
+}
+
 // readObjects reads objects, without custom resource definitions that redefine the kinds of Kubernetes.
 func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
 	objects, err := readAll(name, in, files)

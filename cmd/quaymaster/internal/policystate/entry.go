@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/gateway/native/record"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 )
@@ -26,11 +27,15 @@ type Entry struct {
 	Mode string `json:"mode,omitempty"`
 	// Ready is True, False or Unknown, as the gateway wrote it, or as it compiles; Reason is that of
 	// the condition.
-	Ready   string   `json:"ready"`
-	Reason  string   `json:"reason,omitempty"`
-	Message string   `json:"message,omitempty"`
-	Rules   []string `json:"rules,omitempty"`
-	Kinds   []string `json:"kinds,omitempty"`
+	Ready   string `json:"ready"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// EnforcedBy is where the policy is evaluated at admission, with policies.nativePolicies in a cluster; Stays is why that
+	// is the webhook.
+	EnforcedBy record.Place `json:"enforcedBy,omitempty"`
+	Stays      string       `json:"stays,omitempty"`
+	Rules      []string     `json:"rules,omitempty"`
+	Kinds      []string     `json:"kinds,omitempty"`
 }
 
 // The modes.
@@ -133,6 +138,7 @@ func (e *Entry) readCondition(document []byte) {
 	for _, c := range slices.Concat(read.Status.Conditions, read.Status.ConditionStatus.Conditions) {
 		if c.Type == "Ready" && c.ObservedGeneration == read.Metadata.Generation && slices.Contains([]string{"True", "False", "Unknown"}, c.Status) {
 			e.Ready, e.Reason = c.Status, c.Reason
+			e.EnforcedBy, e.Stays = record.PlaceIn(c.Message)
 			if c.Status != "True" || e.Message == "" {
 				e.Message = c.Message
 			}
@@ -176,6 +182,9 @@ func rules(p *policy.Policy) []string {
 	for _, r := range p.Alterations {
 		add(r.Name())
 	}
+	for _, r := range p.Deletions {
+		add(r.Name())
+	}
 	return names
 }
 
@@ -194,6 +203,9 @@ func matched(p *policy.Policy) []string {
 	}
 	for _, a := range p.Alterations {
 		targets = append(targets, a.Targets()...)
+	}
+	for _, d := range p.Deletions {
+		targets = append(targets, d.Targets()...)
 	}
 	var kinds []string
 	for _, t := range targets {

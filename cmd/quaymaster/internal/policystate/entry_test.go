@@ -1,6 +1,10 @@
 package policystate
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gateway/native/record"
+)
 
 // TestReadCondition: a policy is shown as ready by a current condition of its own alone.
 func TestReadCondition(t *testing.T) {
@@ -19,5 +23,10 @@ func TestReadCondition(t *testing.T) {
 		if e.Ready != row.want {
 			t.Errorf("%s: %s, want %s", row.reason, e.Ready, row.want)
 		}
+	}
+	e := Entry{Ready: "True"}
+	e.readCondition([]byte(`{"status": {"conditions": [{"type": "Ready", "status": "True", "message": "in force; it stays in the webhook: it has parameters"}]}}`))
+	if e.EnforcedBy != record.InWebhook || e.Stays != "it has parameters" {
+		t.Errorf("where it is enforced: %+v", e)
 	}
 }

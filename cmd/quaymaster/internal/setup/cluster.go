@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/kubeconfig"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
@@ -113,17 +114,17 @@ func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func(
 // GatewaySettings reads the gateway's settings, and returns notes on those that have no effect
 // here. A nil client requires the settings in a file.
 func (f *Flags) GatewaySettings(ctx context.Context, client *cluster.Client) (config.Configuration, []string, error) {
-	instead := config.Given{Policies: len(f.Policies) > 0, Mirrors: len(f.Mirrors) > 0, TrustedRoot: f.TrustedRoot != ""}
+	instead := carried.Given{Policies: len(f.Policies) > 0, Mirrors: len(f.Mirrors) > 0, TrustedRoot: f.TrustedRoot != ""}
 	if f.Cluster.GatewayConfig != "" {
 		read, err := config.Load(f.Cluster.GatewayConfig)
 		if err != nil {
 			return read, nil, fmt.Errorf("--gateway-config: %w", err)
 		}
-		settings, notes := read.Carried(instead)
+		settings, notes := carried.Settings(read, instead)
 		f.follow(read)
 		return settings, notes, nil
 	}
-	read, why := config.Settings(ctx, client, f.Cluster.Namespace)
+	read, why := carried.Read(ctx, client, f.Cluster.Namespace)
 	if why != nil {
 		var err error
 		read, err = config.Load("")
@@ -131,7 +132,7 @@ func (f *Flags) GatewaySettings(ctx context.Context, client *cluster.Client) (co
 			return read, nil, err
 		}
 	}
-	settings, notes := read.Carried(instead)
+	settings, notes := carried.Settings(read, instead)
 	f.follow(read)
 	if why != nil {
 		notes = slices.Insert(notes, 0, fmt.Sprintf("the gateway's configuration could not be read (%v), and its defaults are assumed: PolicyExceptions of no namespace count, every policy is the gateway's, and only kube-system and quaymaster are excluded; give it with --gateway-config FILE", why))

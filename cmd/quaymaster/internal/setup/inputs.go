@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -34,8 +35,8 @@ type Inputs struct {
 	Reader *offline.Reader
 	// asksUser reports that a policy reads the requesting user.
 	asksUser bool
-	// flags is the policy that the flags define, which applies to every object; nil for none.
-	flags *policy.Policy
+	// flags are the policies that the flags define, which apply to every object; none without a signer.
+	flags []*policy.Policy
 	// Answers are the contents of the TUF repositories that policies name.
 	Answers map[string][]byte
 }
@@ -53,7 +54,7 @@ func (from *Inputs) describe(ctx context.Context, request *gate.Request) {
 		return
 	}
 	from.Reader.Place(request)
-	from.Reader.Configuration().AsAdmitted(request)
+	carried.AsAdmitted(from.Reader.Configuration(), request)
 	from.Reader.Describe(ctx, request)
 }
 
@@ -75,6 +76,8 @@ type reading struct {
 	t     command.Terminal
 	clock func() time.Time
 	own   *policy.Policy // of the flags; nil for none
+	// required is the policy of the flags about every image; nil for none.
+	required *policy.Policy
 }
 
 // Read reads the inputs that the flags name.
@@ -91,7 +94,11 @@ func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *autho
 	if err != nil {
 		return nil, err
 	}
-	r := reading{Flags: f, t: t, clock: clock, own: own}
+	required, err := authorities.Requirements()
+	if err != nil {
+		return nil, err
+	}
+	r := reading{Flags: f, t: t, clock: clock, own: own, required: required}
 	var from *Inputs
 	switch {
 	case f.Bundle.File != "":
@@ -104,15 +111,22 @@ func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *autho
 	if err != nil {
 		return nil, err
 	}
-	from.flags = own
-	if own != nil && from.Reader != nil {
-		from.Set, err = set.Join(append(slices.Clone(from.Set.Policies()), own), from.Set.Exceptions(), from.Set.Overrides())
+	if own != nil {
+		from.flags = given(own, required)
+	}
+	if more := given(own, required); len(more) > 0 && from.Reader != nil {
+		from.Set, err = set.Join(slices.Concat(from.Set.Policies(), more), from.Set.Exceptions(), from.Set.Overrides())
 		if err != nil {
 			from.Close()
 			return nil, err
 		}
 	}
 	return from, nil
+}
+
+// given are the policies that are not nil.
+func given(list ...*policy.Policy) []*policy.Policy {
+	return slices.DeleteFunc(list, func(p *policy.Policy) bool { return p == nil })
 }
 
 // material are documents that are evaluated as files: all exceptions apply.
@@ -167,6 +181,14 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 		return nil, err
 	}
 	loaded.Answers = read.answers
+	for _, warning := range loaded.Warnings {
+		r.t.Warn(warning)
+	}
+	for _, p := range loaded.Policies {
+		if p.OfServer {
+			WarnNative(r.t, p)
+		}
+	}
 	for _, object := range read.policies {
 		from.asksUser = from.asksUser || bundle.Find(object.Content(), bundle.Defaults{}).AsksUser
 	}
@@ -183,6 +205,7 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 		}
 		return nil, fmt.Errorf("no policy or signer given: set %s, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert", sources)
 	}
+	loaded.Policies = append(loaded.Policies, given(r.required)...)
 	loaded.ReadRoots(ctx, r.Offline, UnreadRoot(r.t))
 	from.Set, err = loaded.Set()
 	from.Images, from.Answers = loaded.Images, loaded.Answers
@@ -230,4 +253,12 @@ func asksUser(text []byte) bool {
 // UnreadRoot returns a function that reports a TUF repository that cannot be read.
 func UnreadRoot(t command.Terminal) func(what string, err error) {
 	return func(what string, err error) { fmt.Fprintf(t.Err, "quaymaster: %s: %s\n", what, err) }
+}
+
+// WarnNative passes on the warnings about a policy of the API server, which has no condition of the
+// gateway.
+func WarnNative(t command.Terminal, p *policy.Policy) {
+	for _, warning := range p.Warnings {
+		t.Warn(p.ID() + ": " + warning)
+	}
 }

@@ -178,11 +178,7 @@ func (f *Flags) build(t command.Terminal, from *Inputs, clock func() time.Time, 
 	if err != nil {
 		return nil, err
 	}
-	var flags []*policy.Policy
-	if from.flags != nil {
-		flags = append(flags, from.flags)
-	}
-	own, err := set.New(flags...)
+	own, err := set.New(from.flags...)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ it.
 {{- if ne (toString .Values.policies.writeStatus) "auto" -}}
 {{- $_ := set $policies "writeStatus" .Values.policies.writeStatus -}}
 {{- end -}}
+{{- with include "quaymaster.native" . -}}
+{{- $_ := set $policies "nativePolicies" . -}}
+{{- end -}}
 {{- if .Values.policies.configMaps -}}
 {{- $folders := list -}}
 {{- range .Values.policies.configMaps -}}
@@ -61,13 +64,28 @@ it.
 {{- if not .Values.scan.enabled -}}
 {{- $_ := set $own "scan" (dict "disabled" true) -}}
 {{- end -}}
+{{- if .Values.cleanup.ttl -}}
+{{- if not .Values.cleanup.enabled -}}
+{{- fail "cleanup.ttl needs cleanup.enabled: nothing would be deleted, and the webhook would ask for each label" -}}
+{{- end -}}
+{{- $_ := set $own "cleanup" (dict "ttl" true) -}}
+{{- end -}}
 {{- if not .Values.reports.enabled -}}
 {{- $_ := set $own "reports" (dict "apis" list) -}}
 {{- end -}}
 {{- if not .Values.dashboard.enabled -}}
 {{- $_ := set $own "dashboard" (dict "disabled" true) -}}
-{{- else if .Values.dashboard.expose -}}
-{{- $_ := set $own "dashboard" (dict "address" ":8001" "tokenReview" true) -}}
+{{- else -}}
+{{- $dashboard := dict -}}
+{{- if .Values.dashboard.expose -}}
+{{- $dashboard = dict "address" ":8001" "tokenReview" true -}}
+{{- end -}}
+{{- if .Values.dashboard.playground -}}
+{{- $_ := set $dashboard "playground" true -}}
+{{- end -}}
+{{- if $dashboard -}}
+{{- $_ := set $own "dashboard" $dashboard -}}
+{{- end -}}
 {{- end -}}
 {{- mergeOverwrite (deepCopy .Values.configuration) $own | toYaml -}}
 {{- end -}}

@@ -32,15 +32,41 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "quaymaster.serviceAccount" . }}-controller
 {{- end -}}
 
-{{/* Who a role is bound to. Give (dict "root" . "to" (list "admission" "controller")). */}}
+{{- define "quaymaster.cleanupAccount" -}}
+{{- include "quaymaster.serviceAccount" . }}-cleanup
+{{- end -}}
+
+{{/* Which policies are native; empty for none. Without quotes off is false in YAML. */}}
+{{- define "quaymaster.native" -}}
+{{- ternary "off" .Values.native.policies (eq (toString .Values.native.policies) "false") -}}
+{{- end -}}
+
+{{- define "quaymaster.nativeAccount" -}}
+{{- include "quaymaster.serviceAccount" . }}-native
+{{- end -}}
+
+{{/* Whether the role cleanup has a Deployment of its own; empty if not. */}}
+{{- define "quaymaster.cleanupAlone" -}}
+{{- if and .Values.cleanup.enabled .Values.cleanup.separate }}true{{ end -}}
+{{- end -}}
+
+{{/* The account that a role is bound to. Give (dict "root" . "to" (list "admission" "controller" "cleanup" "native")). */}}
 {{- define "quaymaster.subjects" -}}
 {{- $root := .root -}}
 {{- $subjects := list -}}
-{{- if or (not $root.Values.roles.separate) (has "admission" .to) -}}
+{{- $alone := include "quaymaster.cleanupAlone" $root -}}
+{{- $others := or (has "admission" .to) (has "controller" .to) (and (not $alone) (has "cleanup" .to)) -}}
+{{- if or (has "admission" .to) (and $others (not $root.Values.roles.separate)) -}}
 {{- $subjects = append $subjects (include "quaymaster.serviceAccount" $root) -}}
 {{- end -}}
-{{- if and $root.Values.roles.separate (has "controller" .to) -}}
+{{- if and $root.Values.roles.separate (or (has "controller" .to) (and (not $alone) (has "cleanup" .to))) -}}
 {{- $subjects = append $subjects (include "quaymaster.controllerAccount" $root) -}}
+{{- end -}}
+{{- if and $alone (has "cleanup" .to) -}}
+{{- $subjects = append $subjects (include "quaymaster.cleanupAccount" $root) -}}
+{{- end -}}
+{{- if has "native" .to -}}
+{{- $subjects = append $subjects (include "quaymaster.nativeAccount" $root) -}}
 {{- end -}}
 {{- range $subjects }}
 - kind: ServiceAccount

@@ -12,14 +12,16 @@
     - namespacedvalidatingpolicies
     - mutatingpolicies
     - namespacedmutatingpolicies
+    - generatingpolicies
+    - namespacedgeneratingpolicies
     - policyexceptions
   verbs: [get, list, watch]
-# Kinds that are not implemented; their documents are counted and listed.
+# Policies that delete objects on a schedule; watched.
 - apiGroups: [kyverno.io]
   resources: [cleanuppolicies, clustercleanuppolicies]
   verbs: [get, list, watch]
 - apiGroups: [policies.kyverno.io]
-  resources: [deletingpolicies, namespaceddeletingpolicies, generatingpolicies, namespacedgeneratingpolicies]
+  resources: [deletingpolicies, namespaceddeletingpolicies]
   verbs: [get, list, watch]
 - apiGroups: [policy.sigstore.dev]
   resources: [clusterimagepolicies, trustroots]
@@ -62,7 +64,12 @@
   resources: [deployments]
   verbs: [list]
 - apiGroups: [kyverno.io]
-  resources: [clusterpolicies/status, policies/status, globalcontextentries/status]
+  resources:
+    - clusterpolicies/status
+    - policies/status
+    - cleanuppolicies/status
+    - clustercleanuppolicies/status
+    - globalcontextentries/status
   verbs: [patch]
 - apiGroups: [policies.kyverno.io]
   resources:
@@ -72,6 +79,10 @@
     - namespacedvalidatingpolicies/status
     - mutatingpolicies/status
     - namespacedmutatingpolicies/status
+    - deletingpolicies/status
+    - namespaceddeletingpolicies/status
+    - generatingpolicies/status
+    - namespacedgeneratingpolicies/status
   verbs: [patch]
 - apiGroups: [policy.sigstore.dev]
   resources: [clusterimagepolicies/status, trustroots/status]

@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 // TestComments keeps a source's text inside its comment.
 func TestComments(t *testing.T) {
 	for _, text := range []string{"a\nkind: Pod", "a\r\nb", "a\u2028kind: Pod", "a\u0085kind: Pod", "a\x00b", strings.Repeat("word ", 100), strings.Repeat("w", 300), ""} {
-		for _, line := range strings.Split(strings.TrimSuffix(comment(text), "\n"), "\n") {
+		for _, line := range strings.Split(strings.TrimSuffix(Comment(text), "\n"), "\n") {
 			if !strings.HasPrefix(line, "#") || strings.ContainsAny(line, "\r\x00\u2028\u0085") {
 				t.Errorf("%q becomes the line %q", text, line)
 			}
@@ -82,7 +82,7 @@ func TestWraps(t *testing.T) {
 		{"a word that is too wide", strings.Repeat("a", 100) + " b", "# " + strings.Repeat("a", 100) + "\n# b\n"},
 		{"what cannot be printed", "a\x00b \u00e9", "# a?b \u00e9\n"},
 	} {
-		if got := comment(row.text); got != row.want {
+		if got := Comment(row.text); got != row.want {
 			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
 		}
 	}

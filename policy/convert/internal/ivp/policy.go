@@ -37,18 +37,18 @@ type Policy struct {
 
 // MatchConstraints are Kubernetes' MatchResources, as far as sources need them.
 type MatchConstraints struct {
-	ResourceRules        []ResourceRule `yaml:"resourceRules"`
-	ExcludeResourceRules []ResourceRule `yaml:"excludeResourceRules,omitempty"`
-	NamespaceSelector    *Selector      `yaml:"namespaceSelector,omitempty"`
-	ObjectSelector       *Selector      `yaml:"objectSelector,omitempty"`
+	ResourceRules        []ResourceRule `json:"resourceRules" yaml:"resourceRules"`
+	ExcludeResourceRules []ResourceRule `json:"excludeResourceRules,omitempty" yaml:"excludeResourceRules,omitempty"`
+	NamespaceSelector    *Selector      `json:"namespaceSelector,omitempty" yaml:"namespaceSelector,omitempty"`
+	ObjectSelector       *Selector      `json:"objectSelector,omitempty" yaml:"objectSelector,omitempty"`
 }
 
 // ResourceRule is one of the API server's NamedRuleWithOperations.
 type ResourceRule struct {
-	Groups     []string `yaml:"apiGroups"`
-	Versions   []string `yaml:"apiVersions"`
-	Operations []string `yaml:"operations"`
-	Resources  []string `yaml:"resources"`
+	Groups     []string `json:"apiGroups" yaml:"apiGroups"`
+	Versions   []string `json:"apiVersions" yaml:"apiVersions"`
+	Operations []string `json:"operations" yaml:"operations"`
+	Resources  []string `json:"resources" yaml:"resources"`
 }
 
 // Selector is Kubernetes' LabelSelector.
@@ -72,80 +72,80 @@ type Condition struct {
 
 // ImageReference selects images by a pattern or by an expression, in CEL over ref.
 type ImageReference struct {
-	Glob       string `yaml:"glob,omitempty"`
-	Expression string `yaml:"expression,omitempty"`
+	Glob       string `json:"glob,omitempty" yaml:"glob,omitempty"`
+	Expression string `json:"expression,omitempty" yaml:"expression,omitempty"`
 	// Comment is written above the entry.
-	Comment string `yaml:"-"`
+	Comment string `json:"-" yaml:"-"`
 }
 
 // Pinning are the validationConfigurations.
 type Pinning struct {
-	Mutate   bool `yaml:"mutateDigest"`
-	Verify   bool `yaml:"verifyDigest"`
-	Required bool `yaml:"required"`
+	Mutate   bool `json:"mutateDigest" yaml:"mutateDigest"`
+	Verify   bool `json:"verifyDigest" yaml:"verifyDigest"`
+	Required bool `json:"required" yaml:"required"`
 }
 
 // Credentials are the credentials for registries.
 type Credentials struct {
-	AllowInsecureRegistry bool     `yaml:"allowInsecureRegistry,omitempty"`
-	Providers             []string `yaml:"providers,omitempty"`
-	Secrets               []string `yaml:"secrets,omitempty"`
+	AllowInsecureRegistry bool     `json:"allowInsecureRegistry,omitempty" yaml:"allowInsecureRegistry,omitempty"`
+	Providers             []string `json:"providers,omitempty" yaml:"providers,omitempty"`
+	Secrets               []string `json:"secrets,omitempty" yaml:"secrets,omitempty"`
 }
 
 // Attestor is one possible signer.
 type Attestor struct {
-	Name   string  `yaml:"name"`
-	Cosign *Cosign `yaml:"cosign,omitempty"`
-	Notary *Notary `yaml:"notary,omitempty"`
+	Name   string  `json:"name" yaml:"name"`
+	Cosign *Cosign `json:"cosign,omitempty" yaml:"cosign,omitempty"`
+	Notary *Notary `json:"notary,omitempty" yaml:"notary,omitempty"`
 	// Comment is written above the entry.
-	Comment string `yaml:"-"`
+	Comment string `json:"-" yaml:"-"`
 }
 
 // Cosign is an attestor of Sigstore's: a key, an identity or a certificate.
 type Cosign struct {
-	Key         *Key              `yaml:"key,omitempty"`
-	Keyless     *Keyless          `yaml:"keyless,omitempty"`
-	Certificate *Certificates     `yaml:"certificate,omitempty"`
-	Source      *Location         `yaml:"source,omitempty"`
-	CTLog       *CTLog            `yaml:"ctlog,omitempty"`
-	Annotations map[string]string `yaml:"annotations,omitempty"`
-	TrustedRoot *Value            `yaml:"trustedRoot,omitempty"`
+	Key         *Key              `json:"key,omitempty" yaml:"key,omitempty"`
+	Keyless     *Keyless          `json:"keyless,omitempty" yaml:"keyless,omitempty"`
+	Certificate *Certificates     `json:"certificate,omitempty" yaml:"certificate,omitempty"`
+	Source      *Location         `json:"source,omitempty" yaml:"source,omitempty"`
+	CTLog       *CTLog            `json:"ctlog,omitempty" yaml:"ctlog,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty" yaml:"annotations,omitempty"`
+	TrustedRoot *Value            `json:"trustedRoot,omitempty" yaml:"trustedRoot,omitempty"`
 }
 
 // Key is a public key, in PEM or in a key management service.
 type Key struct {
-	Data string `yaml:"data,omitempty"`
-	KMS  string `yaml:"kms,omitempty"`
-	Hash string `yaml:"hashAlgorithm,omitempty"`
+	Data string `json:"data,omitempty" yaml:"data,omitempty"`
+	KMS  string `json:"kms,omitempty" yaml:"kms,omitempty"`
+	Hash string `json:"hashAlgorithm,omitempty" yaml:"hashAlgorithm,omitempty"`
 }
 
 // Keyless is a signer with certificates of an authority like Fulcio.
 type Keyless struct {
-	Identities []Identity        `yaml:"identities"`
-	Roots      string            `yaml:"roots,omitempty"`
-	Extensions map[string]string `yaml:"additionalExtensions,omitempty"`
+	Identities []Identity        `json:"identities" yaml:"identities"`
+	Roots      string            `json:"roots,omitempty" yaml:"roots,omitempty"`
+	Extensions map[string]string `json:"additionalExtensions,omitempty" yaml:"additionalExtensions,omitempty"`
 }
 
 // Identity is a certificate's issuer and subject; of each pair one is set. Expressions
 // match the whole text.
 type Identity struct {
-	Issuer        string `yaml:"issuer,omitempty"`
-	IssuerRegExp  string `yaml:"issuerRegExp,omitempty"`
-	Subject       string `yaml:"subject,omitempty"`
-	SubjectRegExp string `yaml:"subjectRegExp,omitempty"`
+	Issuer        string `json:"issuer,omitempty" yaml:"issuer,omitempty"`
+	IssuerRegExp  string `json:"issuerRegExp,omitempty" yaml:"issuerRegExp,omitempty"`
+	Subject       string `json:"subject,omitempty" yaml:"subject,omitempty"`
+	SubjectRegExp string `json:"subjectRegExp,omitempty" yaml:"subjectRegExp,omitempty"`
 }
 
 // Certificates are a signer's own and its chain, in PEM.
 type Certificates struct {
-	Certificate *Value `yaml:"cert,omitempty"`
-	Chain       *Value `yaml:"certChain,omitempty"`
+	Certificate *Value `json:"cert,omitempty" yaml:"cert,omitempty"`
+	Chain       *Value `json:"certChain,omitempty" yaml:"certChain,omitempty"`
 }
 
 // Location is where else signatures lie.
 type Location struct {
-	Repository  string      `yaml:"repository,omitempty"`
-	PullSecrets []SecretRef `yaml:"PullSecrets,omitempty"`
-	TagPrefix   string      `yaml:"tagPrefix,omitempty"`
+	Repository  string      `json:"repository,omitempty" yaml:"repository,omitempty"`
+	PullSecrets []SecretRef `json:"PullSecrets,omitempty" yaml:"PullSecrets,omitempty"`
+	TagPrefix   string      `json:"tagPrefix,omitempty" yaml:"tagPrefix,omitempty"`
 }
 
 // SecretRef names a Secret.
@@ -155,45 +155,45 @@ type SecretRef struct {
 
 // CTLog holds the requirements on logs and timestamps.
 type CTLog struct {
-	URL        string `yaml:"url,omitempty"`
-	RekorKey   string `yaml:"rekorPubKey,omitempty"`
-	CTKey      string `yaml:"ctLogPubKey,omitempty"`
-	TSAChain   string `yaml:"tsaCertChain,omitempty"`
-	IgnoreTlog bool   `yaml:"insecureIgnoreTlog,omitempty"`
-	IgnoreSCT  bool   `yaml:"insecureIgnoreSCT,omitempty"`
+	URL        string `json:"url,omitempty" yaml:"url,omitempty"`
+	RekorKey   string `json:"rekorPubKey,omitempty" yaml:"rekorPubKey,omitempty"`
+	CTKey      string `json:"ctLogPubKey,omitempty" yaml:"ctLogPubKey,omitempty"`
+	TSAChain   string `json:"tsaCertChain,omitempty" yaml:"tsaCertChain,omitempty"`
+	IgnoreTlog bool   `json:"insecureIgnoreTlog,omitempty" yaml:"insecureIgnoreTlog,omitempty"`
+	IgnoreSCT  bool   `json:"insecureIgnoreSCT,omitempty" yaml:"insecureIgnoreSCT,omitempty"`
 }
 
 // Notary is an attestor of notation's: authorities of signers and of timestamps, in PEM.
 type Notary struct {
-	Certs    *Value `yaml:"certs,omitempty"`
-	TSACerts *Value `yaml:"tsaCerts,omitempty"`
+	Certs    *Value `json:"certs,omitempty" yaml:"certs,omitempty"`
+	TSACerts *Value `json:"tsaCerts,omitempty" yaml:"tsaCerts,omitempty"`
 }
 
 // Value is a text in the policy itself.
 type Value struct {
-	Value string `yaml:"value"`
+	Value string `json:"value" yaml:"value"`
 }
 
 // Attestation is a kind of statement: an in-toto predicate, or an artifact that refers
 // to the image.
 type Attestation struct {
-	Name     string   `yaml:"name"`
-	InToto   *OfType  `yaml:"intoto,omitempty"`
-	Referrer *OfType  `yaml:"referrer,omitempty"`
+	Name     string   `json:"name" yaml:"name"`
+	InToto   *OfType  `json:"intoto,omitempty" yaml:"intoto,omitempty"`
+	Referrer *OfType  `json:"referrer,omitempty" yaml:"referrer,omitempty"`
 	_        struct{} // keyed literals alone
 }
 
 // OfType is the type of a statement.
 type OfType struct {
-	Type string `yaml:"type"`
+	Type string `json:"type" yaml:"type"`
 }
 
 // Validation is a condition in CEL, and its message.
 type Validation struct {
-	Expression string `yaml:"expression"`
-	Message    string `yaml:"message,omitempty"`
+	Expression string `json:"expression" yaml:"expression"`
+	Message    string `json:"message,omitempty" yaml:"message,omitempty"`
 	// Comment is written above the entry.
-	Comment string `yaml:"-"`
+	Comment string `json:"-" yaml:"-"`
 }
 
 // Every is an expression about each matched image, whatever part of the object it was

@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quaymaster/quaymaster/policy/convert/internal/manifest"
 )
 
 // document is an ImageValidatingPolicy in the order in which it is written.
@@ -50,9 +52,9 @@ type evaluation struct {
 // Write returns the policies as YAML, in their order of reading.
 func Write(title string, notes []string, policies []*Policy) ([]byte, error) {
 	var out bytes.Buffer
-	out.WriteString(comment("Converted from " + title + " by quaymaster convert. Read the comments: they say where the meaning is subtle."))
+	out.WriteString(Comment("Converted from " + title + " by quaymaster convert. Read the comments: they say where the meaning is subtle."))
 	for _, note := range notes {
-		out.WriteString(comment(note))
+		out.WriteString(Comment(note))
 	}
 	if len(policies) == 0 {
 		out.WriteString("# No policy is needed: nothing is asked of any image.\n")
@@ -64,16 +66,13 @@ func Write(title string, notes []string, policies []*Policy) ([]byte, error) {
 		}
 		out.WriteString("---\n")
 		for _, line := range p.About {
-			out.WriteString(comment(line))
+			out.WriteString(Comment(line))
 		}
-		encoder := yaml.NewEncoder(&out)
-		encoder.SetIndent(2)
-		if err := encoder.Encode(node); err != nil {
+		text, err := manifest.Encode(node)
+		if err != nil {
 			return nil, fmt.Errorf("write policy %s: %w", p.Name, err)
 		}
-		if err := encoder.Close(); err != nil {
-			return nil, fmt.Errorf("write policy %s: %w", p.Name, err)
-		}
+		out.Write(text)
 	}
 	return out.Bytes(), nil
 }
@@ -152,12 +151,12 @@ func child(node *yaml.Node, key string) *yaml.Node {
 
 func remark(list *yaml.Node, i int, text string) {
 	if text != "" {
-		list.Content[i].HeadComment = strings.TrimSuffix(comment(text), "\n")
+		list.Content[i].HeadComment = strings.TrimSuffix(Comment(text), "\n")
 	}
 }
 
-// comment wraps a text. Content of a source must not end the comment.
-func comment(text string) string {
+// Comment wraps a text as a comment of YAML. Content of a source must not end the comment.
+func Comment(text string) string {
 	const width = 90
 	var out strings.Builder
 	line := "#"

@@ -34,9 +34,22 @@ func Split(data []byte) ([]Document, error) {
 	if len(objects) > maxDocuments {
 		return nil, fmt.Errorf("the file has more than %d documents: convert it in parts", maxDocuments)
 	}
+	documents, err := Documents(objects)
+	for i := range documents {
+		documents[i].Prefix = ""
+		if len(objects) > 1 {
+			documents[i].Prefix = fmt.Sprintf("document %d: ", i+1)
+		}
+	}
+	return documents, err
+}
+
+// Documents returns objects as documents, each with its source as the Prefix.
+func Documents(objects []workload.Object) ([]Document, error) {
 	documents := make([]Document, len(objects))
 	for i, o := range objects {
 		d := &documents[i]
+		var err error
 		d.Text, err = json.Marshal(o.Content())
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Source(), err)
@@ -46,9 +59,7 @@ func Split(data []byte) ([]Document, error) {
 		}
 		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // a value of another type stays empty
 		_ = json.Unmarshal(d.fields["kind"], &d.Kind)
-		if len(objects) > 1 {
-			d.Prefix = fmt.Sprintf("document %d: ", i+1)
-		}
+		d.Prefix = o.Source() + ": "
 	}
 	return documents, nil
 }

@@ -113,7 +113,7 @@ func compileSelector(o rulecontext.Options, doc targetDocument, path string, kno
 	known = append(slices.Clone(known), "target")
 	s.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
-	s.preconditions, err = rule.Preconditions(o, doc.Preconditions, path+".preconditions", append(known, s.values.Names()...)...)
+	s.preconditions, err = rule.Preconditions(condition.CompileExempting, o, doc.Preconditions, path+".preconditions", append(known, s.values.Names()...)...)
 	return s, errors.Join(append(errs, err)...)
 }
 

@@ -5,7 +5,7 @@
 // policy.Alteration. It only computes the objects: package background writes them, and the API
 // server authorizes the writes.
 //
-// Refused with their path are `clone` and `cloneList`, kinds that are known only with a trigger
+// Copies are made by package policy/source, whose rules hold for them. Refused with their path are kinds that are known only with a trigger
 // (variables and wildcards in `apiVersion` and `kind`, rules for every kind), subresources that do not
 // show in their objects (package policy/subresource), the operation CONNECT, and DELETE or a
 // subresource in a rule that reads the requester: the results are derived from what a watch returns,

@@ -1,6 +1,8 @@
 package generate
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 )
@@ -14,15 +16,26 @@ type generateDocument struct {
 	objectDocument
 }
 
-// objectDocument is one object that is to be there.
+// objectDocument is one object that is to be there, or several with cloneList.
 type objectDocument struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Name       string `json:"name"`
-	Namespace  string `json:"namespace"`
-	Data       any    `json:"data"`
-	Clone      any    `json:"clone"`
-	CloneList  any    `json:"cloneList"`
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Name       string             `json:"name"`
+	Namespace  string             `json:"namespace"`
+	Data       any                `json:"data"`
+	Clone      *cloneDocument     `json:"clone"`
+	CloneList  *cloneListDocument `json:"cloneList"`
+}
+
+type cloneDocument struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+}
+
+type cloneListDocument struct {
+	Namespace string                `json:"namespace"`
+	Kinds     []string              `json:"kinds"`
+	Selector  *metav1.LabelSelector `json:"selector"`
 }
 
 func (d objectDocument) empty() bool {

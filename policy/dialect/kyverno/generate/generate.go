@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
+	"github.com/quaymaster/quaymaster/policy/source"
 )
 
 // Settings are the settings in a policy's spec for all its rules.
@@ -28,23 +29,54 @@ type Settings struct {
 type generation struct {
 	triggers
 	terms policy.Terms
-	one   *maker // nil where there are loops
+	one   maker // nil where there are loops
 	loops []makeLoop
+	guard source.Guard
 }
 
 var _ policy.Generation = (*generation)(nil)
 
 type makeLoop struct {
 	loop
-	maker *maker
+	maker maker
 }
 
-// maker makes one object.
-type maker struct {
-	path                  string
-	kind                  policy.ObjectKind
-	name, namespace, data *variable.Template // namespace may be nil
-	own                   string
+// maker makes the objects of one entry, once for each pass.
+type maker interface {
+	produce(ctx context.Context, p *production, data variable.Context) error
+}
+
+// production holds the objects that are made for one trigger.
+type production struct {
+	sources     *source.Reader
+	synchronize bool
+	objects     []policy.Downstream
+	// room is the memory that is left, in bytes.
+	room int
+}
+
+// add adds an object, if its content fits within the limit.
+func (p *production) add(object map[string]any, from source.Ref, path string) error {
+	p.room -= limit.Held(object, p.room)
+	if p.room < 0 {
+		return field.Fail(path, "the content of the rule's objects %w of %d bytes", jmespath.ErrTooLarge, maxMade)
+	}
+	p.objects = append(p.objects, policy.Downstream{Object: object, Synchronize: p.synchronize, Source: from})
+	return nil
+}
+
+// target is where an object is to be.
+type target struct {
+	path            string
+	kind            policy.ObjectKind
+	name, namespace *variable.Template // nil means none
+	own             string             // the namespace of a Policy; empty for a ClusterPolicy
+}
+
+// dataMaker makes an object of data.
+type dataMaker struct {
+	target
+	data *variable.Template
 }
 
 // CompileGenerate compiles a rule with `generate`, which is given as decoded JSON.
@@ -70,6 +102,11 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 			" of a rule with synchronize: true (a later state of the object does not show whether the request would still require the generated one)")
 	}
 	g.terms.Deletions = g.deletions
+	plain, err := document.Plain([]any{r.Context, generate})
+	if err != nil {
+		return nil, field.Below(path, err)
+	}
+	g.guard = source.NewGuard(o.Namespace, plain)
 	if err := g.compileObjects(o, doc, path); err != nil {
 		return nil, err
 	}
@@ -100,31 +137,24 @@ func (g *generation) compileObjects(o rulecontext.Options, doc generateDocument,
 	return errors.Join(errs...)
 }
 
-func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, path string, known []string) (*maker, error) {
+func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, path string, known []string) (maker, error) {
+	forms := 0
+	for _, is := range []bool{doc.Data != nil, doc.Clone != nil, doc.CloneList != nil} {
+		if is {
+			forms++
+		}
+	}
+	switch {
+	case forms > 1:
+		return nil, field.Fail(path, "want one of data, clone and cloneList, and it has %d", forms)
+	case doc.CloneList != nil:
+		return g.compileCloneList(o, doc, path, known)
+	}
+	to, err := g.compileTarget(o, doc, path, known)
 	if doc.Clone != nil {
-		return nil, document.Unsupported(path+".clone", "the copying of another object")
+		return compileClone(o, to, doc, errors.Join(err, rulecontext.Undefined([]any{doc.Clone.Name, doc.Clone.Namespace}, path+".clone", known)))
 	}
-	if doc.CloneList != nil {
-		return nil, document.Unsupported(path+".cloneList", "the copying of other objects")
-	}
-	m := &maker{path: path, kind: policy.ObjectKind{APIVersion: doc.APIVersion, Kind: doc.Kind}, own: o.Namespace}
-	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), checkScope(doc, path), undefinedNames(doc.Name, doc.Namespace, path, known),
-		rulecontext.Undefined(doc.Data, path+".data", known)}
-	if !slices.Contains(g.terms.Kinds, m.kind) {
-		g.terms.Kinds = append(g.terms.Kinds, m.kind)
-	}
-	template := func(value any, name string) *variable.Template {
-		t, err := variable.Compile(o.Engine, value)
-		errs = append(errs, field.Below(path+"."+name, err))
-		return t
-	}
-	if doc.Name == "" {
-		errs = append(errs, field.Fail(path+".name", "is empty"))
-	}
-	m.name = template(doc.Name, "name")
-	if doc.Namespace != "" {
-		m.namespace = template(doc.Namespace, "namespace")
-	}
+	errs := []error{err, rulecontext.Undefined(doc.Data, path+".data", known)}
 	data := doc.Data
 	if data == nil { // a Namespace or ServiceAccount needs no more than a name
 		data = map[string]any{}
@@ -132,11 +162,47 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 	if _, ok := data.(map[string]any); !ok {
 		errs = append(errs, field.Fail(path+".data", "want an object"))
 	}
-	m.data = template(data, "data")
-	if o.Namespace != "" && !containsVariable(doc.Namespace) && doc.Namespace != o.Namespace {
-		errs = append(errs, foreign(path+".namespace", o.Namespace, "generate into", doc.Namespace))
+	m := dataMaker{target: to}
+	m.data, err = variable.Compile(o.Engine, data)
+	return m, errors.Join(append(errs, field.Below(path+".data", err))...)
+}
+
+// compileTarget reads the fields that name the object.
+func (g *generation) compileTarget(o rulecontext.Options, doc objectDocument, path string, known []string) (target, error) {
+	to := target{path: path, kind: policy.ObjectKind{APIVersion: doc.APIVersion, Kind: doc.Kind}, own: o.Namespace}
+	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), checkScope(doc, path), undefinedNames(doc.Name, doc.Namespace, path, known)}
+	g.addKind(to.kind)
+	if doc.Name == "" {
+		errs = append(errs, field.Fail(path+".name", "is empty"))
 	}
-	return m, errors.Join(errs...)
+	var err error
+	to.name, err = compileName(o, doc.Name, path+".name")
+	errs = append(errs, err)
+	to.namespace, err = compileName(o, doc.Namespace, path+".namespace")
+	return to, errors.Join(append(errs, err, inOwn(o.Namespace, doc.Namespace, "generate into", path+".namespace"))...)
+}
+
+func (g *generation) addKind(kind policy.ObjectKind) {
+	if !slices.Contains(g.terms.Kinds, kind) {
+		g.terms.Kinds = append(g.terms.Kinds, kind)
+	}
+}
+
+// compileName compiles a name with variables; nil for an empty one.
+func compileName(o rulecontext.Options, name, path string) (*variable.Template, error) {
+	if name == "" {
+		return nil, nil
+	}
+	t, err := variable.Compile(o.Engine, name)
+	return t, field.Below(path, err)
+}
+
+// inOwn refuses a namespace without variables that is not the one of a Policy.
+func inOwn(own, namespace, what, path string) error {
+	if own == "" || containsVariable(namespace) || namespace == own {
+		return nil
+	}
+	return foreign(path, own, what, namespace)
 }
 
 // checkScope refuses a kind of Kubernetes without the namespace that its objects need, or with one
@@ -170,70 +236,65 @@ func (g *generation) Generate(ctx context.Context, about policy.Case) policy.Gen
 	if no != nil {
 		return policy.Generated{Result: no.Result, Reasons: no.Reasons, Properties: words}
 	}
-	objects, err := g.objects(ctx, data)
-	if err != nil {
+	p := production{sources: source.NewReader(about.Sources, g.guard), synchronize: g.terms.Synchronize, room: maxMade}
+	if err := g.produce(ctx, &p, data); err != nil {
 		no = rule.Undecided(err)
-		return policy.Generated{Result: no.Result, Reasons: no.Reasons, Properties: words}
+		return policy.Generated{Result: no.Result, Reasons: no.Reasons, Read: p.sources.Read(), Properties: words}
 	}
-	return policy.Generated{Result: policy.Pass, Objects: objects, Properties: words}
+	return policy.Generated{Result: policy.Pass, Objects: p.objects, Read: p.sources.Read(), Properties: words}
 }
 
-// objects returns all objects or none: with some of them missing, the obsolete ones could not be
-// determined.
-func (g *generation) objects(ctx context.Context, data variable.Context) ([]policy.Downstream, error) {
-	var list []policy.Downstream
-	room := maxMade
-	add := func(m *maker, data variable.Context) error {
-		object, err := m.object(data, &room)
-		if err == nil {
-			list = append(list, policy.Downstream{Object: object, Synchronize: g.terms.Synchronize})
-		}
-		return err
-	}
+// produce makes all objects. With some of them missing, the obsolete ones could not be determined.
+func (g *generation) produce(ctx context.Context, p *production, data variable.Context) error {
 	if g.one != nil {
-		return list, add(g.one, data)
+		return g.one.produce(ctx, p, data)
 	}
 	left := budget{maxElements}
 	for i := range g.loops {
 		l := &g.loops[i]
-		if err := l.each(ctx, data, &left, func(within variable.Context) error { return add(l.maker, within) }); err != nil {
-			return nil, err
+		if err := l.each(ctx, data, &left, func(within variable.Context) error { return l.maker.produce(ctx, p, within) }); err != nil {
+			return err
 		}
 	}
-	return list, nil
+	return nil
 }
 
-// object creates the whole object, if its content fits within the limit. The rule's fields next
-// to data name it and take precedence over data.
-func (m *maker) object(data variable.Context, room *int) (map[string]any, error) {
-	name, err := text(m.name, data, m.path+".name")
-	if err != nil {
-		return nil, err
-	}
-	if name == "" {
-		return nil, field.Fail(m.path+".name", "is empty once its variables are filled in")
-	}
-	namespace := ""
-	if m.namespace != nil {
-		namespace, err = text(m.namespace, data, m.path+".namespace")
+// place fills in the namespace and the name.
+func (t *target) place(data variable.Context) (namespace, name string, err error) {
+	if t.name != nil {
+		name, err = text(t.name, data, t.path+".name")
+		if err == nil && name == "" {
+			err = field.Fail(t.path+".name", "is empty once its variables are filled in")
+		}
 		if err != nil {
-			return nil, err
+			return "", "", err
 		}
 	}
-	if m.own != "" && namespace != m.own {
-		return nil, foreign(m.path+".namespace", m.own, "generate into", namespace)
+	if t.namespace != nil {
+		namespace, err = text(t.namespace, data, t.path+".namespace")
+		if err != nil {
+			return "", "", err
+		}
+	}
+	if t.own != "" && namespace != t.own {
+		return "", "", foreign(t.path+".namespace", t.own, "generate into", namespace)
+	}
+	return namespace, name, nil
+}
+
+// produce creates the whole object. The rule's fields next to data name it and take precedence over data.
+func (m dataMaker) produce(_ context.Context, p *production, data variable.Context) error {
+	namespace, name, err := m.place(data)
+	if err != nil {
+		return err
 	}
 	filled, err := m.data.Execute(data)
 	if err != nil {
-		return nil, field.Below(m.path+".data", err)
-	}
-	*room -= limit.Held(filled, *room)
-	if *room < 0 {
-		return nil, field.Fail(m.path+".data", "the content of the rule's objects %w of %d bytes", jmespath.ErrTooLarge, maxMade)
+		return field.Below(m.path+".data", err)
 	}
 	object, _ := withoutNulls(filled).(map[string]any)
 	if object == nil {
-		return nil, field.Fail(m.path+".data", "want an object")
+		return field.Fail(m.path+".data", "want an object")
 	}
 	toTexts(object, m.kind)
 	metadata := map[string]any{}
@@ -242,7 +303,7 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	case map[string]any:
 		metadata = written
 	default:
-		return nil, field.Fail(m.path+".data.metadata", "want an object")
+		return field.Fail(m.path+".data.metadata", "want an object")
 	}
 	metadata["name"] = name
 	delete(metadata, "namespace")
@@ -250,7 +311,7 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 		metadata["namespace"] = namespace
 	}
 	object["metadata"], object["apiVersion"], object["kind"] = metadata, m.kind.APIVersion, m.kind.Kind
-	return object, nil
+	return p.add(object, source.Ref{}, m.path+".data")
 }
 
 // withoutNulls returns a copy in which no object has a member that is null: the API

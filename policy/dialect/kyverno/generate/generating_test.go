@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 )
 
 // written is a rule as a policy has it.
@@ -98,19 +99,9 @@ func alteration(t testing.TB, namespace, text string) policy.Alteration {
 // subject is an object on its way in.
 func subject(t testing.TB, text string, user policy.User) *policy.Subject {
 	t.Helper()
-	object := decoded(t, text)
-	metadata := object["metadata"].(map[string]any)
-	apiVersion := object["apiVersion"].(string)
-	group, version, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		group, version = "", apiVersion
-	}
-	namespace, _ := metadata["namespace"].(string)
-	name, _ := metadata["name"].(string)
-	return &policy.Subject{
-		Object: policy.ContentOf(object), Group: group, Version: version, Kind: object["kind"].(string),
-		Namespace: namespace, Name: name, Operation: "CREATE", User: user,
-	}
+	s := policytest.Subject(decoded(t, text))
+	s.Operation, s.User = "CREATE", user
+	return s
 }
 
 const bindingRule = `
@@ -249,9 +240,6 @@ func TestCompileRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace, rule, path string
 	}{
-		"clone":                       {rule: matching + "generate: {apiVersion: v1, kind: Secret, name: a, namespace: b, clone: {name: a, namespace: c}}", path: "spec.rules[0].generate.clone"},
-		"cloneList":                   {rule: matching + "generate: {namespace: b, cloneList: {kinds: [v1/Secret], namespace: c}}", path: "spec.rules[0].generate.cloneList"},
-		"clone in a loop":             {rule: matching + "generate: {foreach: [{list: request.object.a, apiVersion: v1, kind: Secret, name: a, clone: {name: a}}]}", path: "spec.rules[0].generate.foreach[0].clone"},
 		"a misspelt field":            {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}, synchronise: true}", path: "spec.rules[0].generate.synchronise"},
 		"data that is text":           {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: text}", path: "spec.rules[0].generate.data"},
 		"data that is no object":      {rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: text}", path: "spec.rules[0].generate.data"},

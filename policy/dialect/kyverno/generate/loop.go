@@ -35,7 +35,7 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 	known = loopNames(known, rulecontext.Entries{})
 	l.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
-	l.preconditions, err = condition.Compile(o.Engine, doc.Preconditions)
+	l.preconditions, err = condition.CompileExempting(o.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"),
 		rulecontext.UndefinedExpression(doc.List, path+".list", known), rulecontext.CheckConditions(doc.Preconditions,
 			path+".preconditions", append(known, l.values.Names()...)))

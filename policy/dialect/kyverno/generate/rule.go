@@ -81,7 +81,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 		ReportProperties: r.ReportProperties,
 	}, r.Path)
 	errs = append(errs, err)
-	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions", t.Entries()...)
+	t.preconditions, err = rule.Preconditions(condition.CompileExempting, o.Reading(r.Context), r.Preconditions, r.Path+".preconditions", t.Entries()...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return t, err
 	}

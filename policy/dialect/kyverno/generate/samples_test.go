@@ -90,7 +90,7 @@ func TestSamplesGenerate(t *testing.T) {
 			set := sampleSet(t, test.path)
 			s := subject(t, test.trigger, test.user)
 			var got []string
-			for _, r := range set.Generate(t.Context(), s, nil) {
+			for _, r := range set.Generate(t.Context(), policy.Case{Subject: s}) {
 				if r.Skip != "" || r.Ruling.Result != policy.Pass {
 					t.Errorf("%s: %q %v", r.Rule, r.Skip, r.Ruling)
 				}

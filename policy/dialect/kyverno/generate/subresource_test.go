@@ -26,7 +26,7 @@ func request(t *testing.T, text, name string) *policy.Subject {
 
 // TestSubresources: rules apply to requests for the subresources that they name, and to no others.
 func TestSubresources(t *testing.T) {
-	const made = "apiVersion: v1, kind: ConfigMap, name: made, namespace: b, data: {data: {main: '{{request.operation}} {{request.kind.kind}} {{request.subResource}} {{request.object.kind}} {{request.namespace}}/{{request.name}}'}}"
+	const made = "apiVersion: v1, kind: ConfigMap, name: made, namespace: b, data: {data: {main: '{{request.operation}} {{request.kind.kind}} {{request.subResource || `\"none\"`}} {{request.object.kind}} {{request.namespace}}/{{request.name}}'}}"
 	for _, c := range []struct{ reason, match, text, name, want string }{
 		{"a binding", "{kinds: [Pod/binding]}", boundPod, "binding", "CREATE Binding binding Binding shop/web"},
 		{"at its operation", "{kinds: [Pod/binding], operations: [CREATE]}", boundPod, "binding", "CREATE Binding binding Binding shop/web"},
@@ -43,7 +43,7 @@ func TestSubresources(t *testing.T) {
 		{"added containers, and the pod", "{kinds: [Pod, Pod/ephemeralcontainers]}", boundPod, "ephemeralcontainers", "UPDATE Pod ephemeralcontainers Pod shop/web"},
 		{"the pod, not added containers", "{kinds: [Pod/ephemeralcontainers]}", boundPod, "", ""},
 		{"added containers of a rule for pods", "{kinds: [Pod]}", boundPod, "ephemeralcontainers", ""},
-		{"the pod of a rule for both", "{kinds: [Pod, Pod/binding]}", boundPod, "", "UPDATE Pod  Pod shop/web"},
+		{"the pod of a rule for both", "{kinds: [Pod, Pod/binding]}", boundPod, "", "UPDATE Pod none Pod shop/web"},
 		{"a custom kind", "{kinds: [example.com/v1/Fleet/status]}", "{apiVersion: example.com/v1, kind: Fleet, metadata: {name: web, namespace: shop}}", "status", "UPDATE Fleet status Fleet shop/web"},
 	} {
 		match := "name: r\nmatch: {any: [{resources: " + c.match + "}]}\n"

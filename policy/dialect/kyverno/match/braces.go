@@ -13,7 +13,7 @@ import (
 // checkVariables refuses variables, as Kyverno does: none is filled in here, so that a text with
 // braces matches nothing, and its negation everything. Kinds, names and namespaces have checks of
 // their own.
-func (r *resourceFilter) checkVariables(path string) error {
+func (r *Filter) checkVariables(path string) error {
 	d := &r.Resources
 	resources := document.Join(path, "resources")
 	texts := map[string]string{}

@@ -2,22 +2,23 @@ package match
 
 import "slices"
 
-// Document is a match or exclude block as it is written: any, all, or the old form
-// without either.
+// Document is a match or exclude block as it is written: any, all, or the old form without either.
 type Document struct {
-	Any []resourceFilter `json:"any"`
-	All []resourceFilter `json:"all"`
-	resourceFilter
+	Any []Filter `json:"any"`
+	All []Filter `json:"all"`
+	Filter
 }
 
-type resourceFilter struct {
-	Resources    resourceDescription `json:"resources"`
-	Subjects     []subject           `json:"subjects"`
-	Roles        []string            `json:"roles"`
-	ClusterRoles []string            `json:"clusterRoles"`
+// Filter is a filter as it is written. An object must match all fields that are there.
+type Filter struct {
+	Resources    Resources `json:"resources"`
+	Subjects     []subject `json:"subjects"`
+	Roles        []string  `json:"roles"`
+	ClusterRoles []string  `json:"clusterRoles"`
 }
 
-type resourceDescription struct {
+// Resources is the part of a Filter about the object and the operation.
+type Resources struct {
 	Kinds             []string          `json:"kinds"`
 	Name              *string           `json:"name"` // nil for absent; empty matches nothing
 	Names             []string          `json:"names"`
@@ -49,8 +50,7 @@ type requirement struct {
 
 // SelectsUsers reports whether the block selects by the user.
 func (m Document) SelectsUsers() bool {
-	users := func(f resourceFilter) bool { return len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0 }
-	return slices.ContainsFunc(m.filters(), users)
+	return slices.ContainsFunc(m.filters(), func(f Filter) bool { return len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0 })
 }
 
 // SameForPodsOfControllers reports whether a rule that selects a controller selects the pods
@@ -58,23 +58,23 @@ func (m Document) SelectsUsers() bool {
 // its user, name, labels and annotations differ, and it is created whenever the controller
 // is updated. Exclude may be nil.
 func SameForPodsOfControllers(match Document, exclude *Document) bool {
-	differs := func(f resourceFilter) bool {
+	differs := func(f Filter) bool {
 		d := &f.Resources
 		return d.Name != nil || len(d.Names)+len(d.Annotations) > 0 || d.Selector != nil
 	}
-	isPartial := func(f resourceFilter) bool {
+	isPartial := func(f Filter) bool {
 		return differs(f) || len(f.Resources.Operations) > 0 && !slices.Contains(f.Resources.Operations, "CREATE")
 	}
 	if match.SelectsUsers() || slices.ContainsFunc(match.filters(), isPartial) {
 		return false
 	}
-	byOperation := func(f resourceFilter) bool { return differs(f) || len(f.Resources.Operations) > 0 }
+	byOperation := func(f Filter) bool { return differs(f) || len(f.Resources.Operations) > 0 }
 	return exclude == nil || !exclude.SelectsUsers() && !slices.ContainsFunc(exclude.filters(), byOperation)
 }
 
 // filters returns the filters of every form.
-func (m Document) filters() []resourceFilter {
-	return slices.Concat([]resourceFilter{m.resourceFilter}, m.Any, m.All)
+func (m Document) filters() []Filter {
+	return slices.Concat([]Filter{m.Filter}, m.Any, m.All)
 }
 
 // OldForm reports whether the block is written without any and all.

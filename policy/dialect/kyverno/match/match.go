@@ -50,7 +50,7 @@ type filter struct {
 	// empty: nothing is named, which matches nothing, as in Kyverno.
 	empty   bool
 	foreign []error // its kinds that exempt nothing in Kyverno
-	resourceFilter
+	Filter
 }
 
 // Compile reads a block. Path is its location, for errors, which refer to fields. A block without
@@ -72,7 +72,7 @@ func Compile(m Document, path string) (Block, error) {
 	case b.all:
 		list, name = m.All, "all"
 	case flat:
-		f, err := compileFilter(m.resourceFilter, path)
+		f, err := compileFilter(m.Filter, path)
 		b.filters = append(b.filters, f)
 		return b, err
 	}
@@ -113,7 +113,7 @@ func CompileSelecting(m Document, path string) (Block, error) {
 	return b, errors.Join(append([]error{err}, errs...)...)
 }
 
-func (r resourceFilter) empty() bool {
+func (r Filter) empty() bool {
 	d := r.Resources
 	return len(r.Subjects)+len(r.Roles)+len(r.ClusterRoles)+len(d.Kinds)+len(d.Names)+len(d.Namespaces)+
 		len(d.Annotations)+len(d.Operations) == 0 && d.Name == nil && d.Selector == nil && d.NamespaceSelector == nil

@@ -45,7 +45,7 @@ func (s kindSelector) isNamespace() bool { return s.kind == "Namespace" && len(s
 
 // NeverAt reports whether the block matches at none of the operations.
 func (m Document) NeverAt(operations []string) bool {
-	never := func(f resourceFilter) bool {
+	never := func(f Filter) bool {
 		named := f.Resources.Operations
 		return len(named) > 0 && !slices.ContainsFunc(named, func(o string) bool { return slices.Contains(operations, o) })
 	}
@@ -53,9 +53,9 @@ func (m Document) NeverAt(operations []string) bool {
 	case len(m.All) > 0:
 		return slices.ContainsFunc(m.All, never)
 	case len(m.Any) > 0:
-		return !slices.ContainsFunc(m.Any, func(f resourceFilter) bool { return !never(f) })
+		return !slices.ContainsFunc(m.Any, func(f Filter) bool { return !never(f) })
 	}
-	return never(m.resourceFilter)
+	return never(m.Filter)
 }
 
 // CheckOperations refuses a match that names only operations at which the rule is not evaluated.

@@ -20,8 +20,8 @@ import (
 // A selector that can match nothing by its text alone is an error, whichever object comes:
 // its rule, or its exclusion, would have no effect.
 
-func compileFilter(r resourceFilter, path string) (filter, error) {
-	f := filter{resourceFilter: r, names: r.Resources.Names, empty: r.empty()}
+func compileFilter(r Filter, path string) (filter, error) {
+	f := filter{Filter: r, names: r.Resources.Names, empty: r.empty()}
 	d := &r.Resources
 	resources := document.Join(path, "resources")
 	var errs []error
@@ -132,7 +132,7 @@ func CheckNamespace(name, path string) error {
 }
 
 // checkUsers refuses users and roles that Kyverno refuses, and those that no request has.
-func (r *resourceFilter) checkUsers(path string) error {
+func (r *Filter) checkUsers(path string) error {
 	var errs []error
 	for i, s := range r.Subjects {
 		place := at(document.Join(path, "subjects"), i)

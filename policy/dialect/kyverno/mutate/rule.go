@@ -239,7 +239,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	c.known = append(slices.Clone(c.known), "element", "elementIndex", "element"+number, "elementIndex"+number)
 	l.entries, errs[2] = rulecontext.Compile(c.options, doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
-	l.preconditions, errs[3] = rule.Preconditions(c.options, doc.Preconditions, path+".preconditions", c.known...)
+	l.preconditions, errs[3] = rule.Preconditions(condition.Compile, c.options, doc.Preconditions, path+".preconditions", c.known...)
 	ways := 0
 	for _, is := range []bool{doc.PatchStrategicMerge != nil, doc.PatchesJSON6902 != nil, doc.ForEach != nil} {
 		if is {

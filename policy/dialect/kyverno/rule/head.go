@@ -43,6 +43,8 @@ type Options struct {
 	Gate Gate
 	// Plain: nothing that the rule does reads its context, so that there is none.
 	Plain bool
+	// Preconditions compiles the preconditions; nil means condition.Compile.
+	Preconditions condition.Compiler
 	// Operations are the default if the rule's match names none; empty means CREATE and UPDATE.
 	Operations []string
 }
@@ -89,7 +91,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	errs = append(errs, err)
 	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, h.selection.Match, path+".imageExtractors")
 	errs = append(errs, err)
-	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions", h.Entries()...)
+	h.preconditions, err = Preconditions(options.Preconditions, options.Context, doc.Preconditions, path+".preconditions", h.Entries()...)
 	errs = append(errs, err)
 	h.properties, err = CompileProperties(options.Context.Engine, doc.ReportProperties, path+".reportProperties")
 	errs = append(errs, err)
@@ -104,12 +106,15 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 func Plain(raw []byte) bool { return !bytes.Contains(raw, []byte("{{")) }
 
 // Preconditions reads preconditions; nil where there are none. Known are the names that they may
-// read in addition to those of every context.
-func Preconditions(options rulecontext.Options, doc any, path string, known ...string) (*condition.Conditions, error) {
+// read in addition to those of every context. Compile may be nil, as in Options.
+func Preconditions(compile condition.Compiler, options rulecontext.Options, doc any, path string, known ...string) (*condition.Conditions, error) {
 	if doc == nil {
 		return nil, nil
 	}
-	compiled, err := condition.Compile(options.Engine, doc)
+	if compile == nil {
+		compile = condition.Compile
+	}
+	compiled, err := compile(options.Engine, doc)
 	if err == nil && compiled.Empty() {
 		compiled = nil
 	}

@@ -85,13 +85,14 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 		return Entries{}, field.Fail(path, "the number of entries %w of %d", jmespath.ErrTooLarge, maxEntries)
 	}
 	var out Entries
-	c := compiler{options.Reading(list)}
+	c := compiler{options.Reading(list), variable.Context{}}
 	var errs []error
 	for i, doc := range list {
 		place := path + "[" + strconv.Itoa(i) + "]"
 		errs = append(errs, checkName(doc, place+".name"))
 		loads, err := c.loader(doc, place)
 		errs = append(errs, err)
+		doc.constant(options.Engine, c.constants)
 		out.list = append(out.list, entry{name: doc.Name, path: place, loader: loads, adds: doc.Variable == nil})
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -205,7 +206,10 @@ func unfound(err error) error {
 	return &unfoundError{err}
 }
 
-type compiler struct{ Options }
+type compiler struct {
+	Options
+	constants variable.Context // the former entries that are constant
+}
 
 // loader compiles one entry.
 func (c compiler) loader(doc Document, path string) (loader, error) {
@@ -235,12 +239,12 @@ func (c compiler) template(doc any, path string) (*variable.Template, error) {
 	return t, field.Below(path, err)
 }
 
-// expression reads a jmesPath, in which there may be variables; nil for none.
+// expression reads a jmesPath, in which there may be variables, and pastes constants into it; nil for none.
 func (c compiler) expression(source, path string) (*variable.Expression, error) {
 	if source == "" {
 		return nil, nil
 	}
-	e, err := variable.CompileExpression(c.Engine, source, "")
+	e, err := variable.CompileExpression(c.Engine, variable.Substitute(c.Engine, source, c.constants), "")
 	return e, field.Below(path, err)
 }
 

@@ -47,6 +47,9 @@ func (r Reading) Of(s *policy.Subject) error {
 	return nil
 }
 
+// Beyond returns the first thing that is read and a bare subject does not have; empty for none.
+func (r Reading) Beyond() string { return r.beyond }
+
 // OfObject reports whether more is read than the images and the namespace.
 func (r Reading) OfObject() bool { return r.beyond != "" }
 

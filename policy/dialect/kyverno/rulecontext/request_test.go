@@ -29,7 +29,8 @@ func TestRequestThatCame(t *testing.T) {
 	data := rulecontext.Entries{}.Context(t.Context(), rulecontext.Source{Subject: s})
 	for expression, want := range map[string]any{
 		"request.kind.kind": "PodAttachOptions", "request.requestKind.kind": "PodAttachOptions", "request.requestResource.resource || 'none'": "pods",
-		"request.resource.resource": "pods", "request.subResource": "attach", "request.requestSubResource": "",
+		"request.resource.resource": "pods", "request.subResource": "attach", "request.requestSubResource || 'none'": "none",
+		"not_null(request.requestSubResource, 'none')": "none", "request.requestSubResource == `null`": true,
 		"request.uid": "u1", "request.options.fieldManager": "ci", "request.options.propagationPolicy || 'none'": "none", "request.dryRun": true,
 		"request.userInfo.extra.scopes[0]": "view", "request.userInfo.uid || 'none'": "none", "request.roles[0]": "prod:writer",
 		"length(request.clusterRoles)": 0.0, "request.object.metadata.name": "web", "request.oldObject || 'none'": "none",

@@ -61,6 +61,9 @@ func (r *Reading) undefined(path string, known []string) error {
 		if Reserved(name) || slices.Contains(known, name) || isConstant(name) {
 			continue
 		}
+		if name == "" {
+			return field.Fail(path, `a variable reads "", a member without a name, which nothing defines: write '' for an empty text`)
+		}
 		all := append([]string{"request", "images", "serviceAccountName", "serviceAccountNamespace"}, known...)
 		if nearest := spelling.Nearest(name, all); nearest != "" {
 			return field.Fail(path, "a variable reads %s, which nothing defines%s", name, spelling.DidYouMean(nearest))

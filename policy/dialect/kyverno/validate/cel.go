@@ -89,10 +89,6 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	env := c.CEL.plain
 	var errs []error
 	var err error
-	if spec.Generate != nil && *spec.Generate {
-		errs = append(errs, field.Fail(place+".generate",
-			"true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the rule itself: remove the field"))
-	}
 	if spec.ParamKind != nil || spec.ParamRef != nil {
 		env = c.CEL.withParams
 		p.params, err = compileParams(spec, place, c.context().Namespace)

@@ -61,7 +61,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	c.known = append(slices.Clone(c.known), "element", "elementIndex", "element"+number, "elementIndex"+number)
 	l.entries, errs[1] = rulecontext.Compile(c.context(), doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
-	l.preconditions, errs[2] = rule.Preconditions(c.context(), doc.Preconditions, path+".preconditions", c.known...)
+	l.preconditions, errs[2] = rule.Preconditions(condition.CompileDemanding, c.context(), doc.Preconditions, path+".preconditions", c.known...)
 	ways := 0
 	for _, is := range []bool{doc.Pattern != nil, doc.AnyPattern != nil, doc.Deny != nil, doc.ForEach != nil} {
 		if is {

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/condition"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
@@ -117,7 +118,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 		return nil, field.Fail(path+".validate", "is empty")
 	}
 	v, place := doc.Validate, path+".validate"
-	options.Rule.Operations = v.operations()
+	options.Rule.Operations, options.Rule.Preconditions = v.operations(), condition.CompileDemanding
 	options.Rule.Context = options.Rule.Context.Reading(doc.Context)
 	options.Rule.Plain = (v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil) && rule.Plain(raw)
 	var errs []error
@@ -203,6 +204,10 @@ func (r *Rule) Targets() []policy.Target { return r.head.Targets() }
 
 // CanEnforce reports whether a failure denies anywhere.
 func (r *Rule) CanEnforce() bool { return r.actions.CanEnforce() }
+
+// Excuses reports whether an update of an object that violated the rule before may pass, where a failure
+// denies.
+func (r *Rule) Excuses() bool { return !r.strict }
 
 // Validate judges the object of a case.
 func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated {

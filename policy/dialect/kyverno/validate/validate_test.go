@@ -285,7 +285,6 @@ func TestValidateErrors(t *testing.T) {
 		{"validate: {podSecurity: {level: strict}}", path + ".podSecurity.level", "an unknown level"},
 		{"validate: {podSecurity: {level: baseline, version: new}}", path + ".podSecurity.version", "an unknown version"},
 		{"validate: {podSecurity: {level: baseline, exclude: [{controlName: Capabilitys}]}}", path + ".podSecurity.exclude[0]", "an unknown control"},
-		{"validate: {cel: {generate: true, expressions: [{expression: 'true'}]}}", path + ".cel.generate: true is not supported", "a native policy that Kyverno would make"},
 		{"validate: {cel: {expressions: []}}", path + ".cel.expressions: want 1", "no expression in CEL"},
 		{"validate: {cel: {expressions: [{expression: 'object.'}]}}", path + ".cel.expressions[0].expression", "no CEL"},
 		{"validate: {cel: {expressions: [{expression: '1'}]}}", path + ".cel.expressions[0].expression", "no truth"},

@@ -15,13 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-const (
-	// MaxSets bounds nested attestors.
-	MaxSets = 10
-	// publicRekor is Kyverno's default for rekor.url: any log in the trusted root; the public
-	// root lists several.
-	publicRekor = "https://rekor.sigstore.dev"
-)
+// MaxSets bounds nested attestors.
+const MaxSets = 10
 
 // Attestors compiles attestor sets of a rule without variables, each of which must be met. The
 // namespace is a Policy's, which may use no other's Secrets; empty for a ClusterPolicy. Name is the path of the list
@@ -250,7 +245,7 @@ func (b builder) common(log *imageverification.Rekor, ct *imageverification.CTLo
 	if log != nil {
 		a.Log.Ignore = log.IgnoreTlog
 		a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey, logKeys)
-		if log.URL != publicRekor {
+		if !field.IsPublicRekor(log.URL) {
 			a.Log.URL = log.URL
 		}
 	}

@@ -127,7 +127,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		var compiled *condition.Conditions
 		if a.Conditions != nil {
 			var err error
-			compiled, err = condition.Compile(c.Engine.Foreign(), a.Conditions)
+			compiled, err = condition.CompileExempting(c.Engine.Foreign(), a.Conditions)
 			place := e.path + ".attestations[" + strconv.Itoa(i) + "].conditions"
 			errs = append(errs, field.Below(place, err), document.Constant(a.Conditions, place), rulecontext.Misspelt(a.Conditions, place))
 		}
@@ -255,34 +255,10 @@ func (e *Entry) say(base Lazy) (any, error) {
 	return e.message.Execute(data)
 }
 
-// fold moves the deprecated fields to where they are now: a signer to the
-// attestations if there are any, and else to the attestors.
+// fold moves the deprecated fields to where they are now.
 func fold(v *imageverification.Entry, path string) error {
-	if v.Image != "" {
-		v.ImageReferences = append(v.ImageReferences, v.Image)
-		v.Image = ""
-	}
-	signer := imageverification.Attestor{Annotations: v.Annotations}
-	identity := v.Issuer != "" || v.Subject != "" || v.Roots != "" || len(v.AdditionalExtensions) > 0
-	switch {
-	case v.Key != "" && identity:
-		return field.Fail(path+".key", "cannot be combined with issuer, subject, roots or additionalExtensions: want one kind of signer")
-	case v.Key != "":
-		signer.Keys = &imageverification.Keys{PublicKeys: v.Key}
-	case identity:
-		signer.Keyless = &imageverification.Keyless{Issuer: v.Issuer, Subject: v.Subject, Roots: v.Roots, AdditionalExtensions: v.AdditionalExtensions}
-	case len(v.Annotations) > 0:
-		return field.Fail(path+".annotations", "belong to a signer, and the entry has neither key nor issuer: move them to an attestor")
-	default:
-		return nil
-	}
-	v.Key, v.Issuer, v.Subject, v.Roots, v.AdditionalExtensions, v.Annotations = "", "", "", "", nil, nil
-	set := imageverification.AttestorSet{Entries: []imageverification.Attestor{signer}}
-	for i := range v.Attestations {
-		v.Attestations[i].Attestors = append(v.Attestations[i].Attestors, set)
-	}
-	if len(v.Attestations) == 0 {
-		v.Attestors = append(v.Attestors, set)
+	if at, problem := v.Fold(); problem != "" {
+		return field.Fail(path+"."+at, "%s", problem)
 	}
 	return nil
 }

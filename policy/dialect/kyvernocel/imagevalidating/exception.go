@@ -68,7 +68,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	errs = append(errs, err)
 	out.Images, err = exceptedImages(d.Spec.Images, names(rules, Kind))
 	errs = append(errs, err)
-	if len(d.Spec.Images)+len(d.Spec.AllowedValues) > 0 && names(rules, "ValidatingPolicy") {
+	if len(d.Spec.Images)+len(d.Spec.AllowedValues) > 0 && (names(rules, "ValidatingPolicy") || names(rules, "MutatingPolicy")) {
 		out.PodSecurity = []policy.PodSecurityExemption{{Images: d.Spec.Images, Values: d.Spec.AllowedValues}}
 	}
 	out.Scope, err = c.scopeOf(d.Spec)
@@ -101,13 +101,11 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 	if len(spec.AllowedValues) > 0 && names(rules, Kind) {
 		errs = append(errs, kyvernocel.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "image policies")))
 	}
-	if names(rules, "MutatingPolicy") {
-		if len(spec.AllowedValues) > 0 {
-			errs = append(errs, kyvernocel.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "mutating policies")))
-		}
-		if len(spec.Images) > 0 {
-			errs = append(errs, kyvernocel.Unsupported("spec.images", fmt.Sprintf(allowed, "mutating policies")))
-		}
+	if names(rules, "GeneratingPolicy") && len(spec.AllowedValues) > 0 {
+		errs = append(errs, kyvernocel.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "generating policies")))
+	}
+	if names(rules, "GeneratingPolicy") && len(spec.Images) > 0 {
+		errs = append(errs, kyvernocel.Unsupported("spec.images", fmt.Sprintf(allowed, "generating policies")))
 	}
 	if !slices.Contains([]string{"", "skip", "pass"}, spec.ReportResult) {
 		errs = append(errs, field.Fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))

@@ -54,8 +54,11 @@ func TestExceptionsRead(t *testing.T) {
 		{"that nothing can match", exception + "  images: ['https://a.example/*']\n", "can match no image reference: leave out the scheme"},
 		{"texts for another kind of policy", edit(exception, "kind: ImageV", "kind: V") + "  images: ['nginx:*']\n", "default ValidatingPolicy/signed nginx:* pods [nginx:*] []"},
 		{"of its kind for a namespace", edit(exception, "kind: ImageV", "kind: NamespacedV") + "  allowedValues: [a]\n", "default NamespacedValidatingPolicy/default/signed pods [] [a]"},
+		{"values for a mutation", edit(exception, "kind: ImageValidating", "kind: Mutating") + "  allowedValues: [a]\n", "default MutatingPolicy/signed pods [] [a]"},
+		{"images for one of a namespace", edit(exception, "kind: ImageValidating", "kind: NamespacedMutating") + "  images: [a]\n", "default NamespacedMutatingPolicy/default/signed a pods [a] []"},
 		{"nothing for it", edit(exception, "kind: ImageV", "kind: V"), "default ValidatingPolicy/signed"},
-		{"values for one that reads none", edit(exception, "kind: ImageValidating", "kind: Generating") + "  allowedValues: [a]\n", "default GeneratingPolicy/signed"},
+		{"values for one that reads none", edit(exception, "kind: ImageValidating", "kind: Deleting") + "  allowedValues: [a]\n", "default DeletingPolicy/signed"},
+		{"a generating policy", edit(exception, "kind: ImageValidating", "kind: Generating"), "default GeneratingPolicy/signed"},
 	} {
 		var got string
 		e, err := compiler.CompileException([]byte(c.text), "test.yaml")

@@ -82,10 +82,10 @@ func (r *rule) MayRematch() bool {
 	return r.match != nil && r.match.SelectsObjects() || len(p.conditions)+len(p.extractors) > 0 || !p.fixed || p.ofObject || p.mixed
 }
 
-// ReadsUpdate reports whether an update changed an object that the attestors may depend on.
-// Validations of the object are evaluated at every update anyway.
+// ReadsUpdate reports whether an update changed an object that the attestors, or validations about images,
+// may depend on. Validations of the object alone are evaluated at every update anyway.
 func (r *rule) ReadsUpdate(s *policy.Subject) bool {
-	return !r.program.fixed && revision.ChangesObject(s)
+	return (!r.program.fixed || r.program.mixed) && revision.ChangesObject(s)
 }
 
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.

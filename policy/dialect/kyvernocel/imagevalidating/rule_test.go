@@ -94,8 +94,9 @@ func TestControllers(t *testing.T) {
 		{"an unsigned cron job", labelled, object{kind: "CronJob", images: []string{bad}, labels: prod}, gate.Deny},
 		{"a stateful set that is not named", some, object{kind: "StatefulSet", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"a deployment that is", some, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
-		{"an unsigned deployment, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
-		{"a signed deployment, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Deployment", images: []string{good}, labels: prod}, gate.Allow},
+		{"an unsigned deployment, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
+		{"a pod of it, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Pod", images: []string{bad}, labels: prod}, gate.Deny},
+		{"a signed pod, with ephemeral containers", edit(labelled, "[pods]", "[pods, pods/ephemeralcontainers]"), object{kind: "Pod", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned deployment, with another subresource", edit(labelled, "[pods]", "[pods, pods/exec]"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"no controllers", none, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"and its pod", none, object{images: []string{bad}, labels: prod}, gate.Deny},
@@ -200,8 +201,6 @@ func TestExceptionsRefused(t *testing.T) {
 		"an unknown kind":           {edit(exception, "kind: Image", "kind: Img"), "spec.policyRefs[0].kind"},
 		"a pattern":                 {edit(exception, "name: signed", "name: '*'"), "spec.policyRefs[0].name"},
 		"values that are not read":  {exception + "  allowedValues: [a]\n", "spec.allowedValues"},
-		"values for a mutation":     {edit(exception, "kind: ImageValidating", "kind: Mutating") + "  allowedValues: [a]\n", "spec.allowedValues"},
-		"images for a mutation":     {edit(exception, "kind: ImageValidating", "kind: NamespacedMutating") + "  images: [a]\n", "spec.images"},
 		"values beside images":      {edit(exception, "Policy}]", "Policy}, {name: a, kind: ValidatingPolicy}]") + "  allowedValues: [a]\n", "spec.allowedValues"},
 		"images of both":            {edit(exception, "Policy}]", "Policy}, {name: a, kind: ValidatingPolicy}]") + "  images: ['nginx:*']\n", "spec.images[0]"},
 		"another mode":              {exception + "  evaluationMode: Envoy\n", "spec.evaluationMode"},
@@ -449,7 +448,7 @@ func TestGaps(t *testing.T) {
 }
 
 // TestUpdates: the images of the old object are not verified again, and do not count for
-// new ones.
+// new ones. A validation that reads the object concerns all of its images.
 func TestUpdates(t *testing.T) {
 	h := newEnv(t)
 	good, bad, old := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name, h.signed(t, "old").Name
@@ -472,9 +471,9 @@ func TestUpdates(t *testing.T) {
 		{"a signed image is new", with(allSigned), []string{old, good}, gate.Allow, ""},
 		{"an unsigned one is", with(allSigned), []string{old, bad}, gate.Deny, "unsigned"},
 		{"nothing is", with(allSigned), []string{old, old}, gate.Allow, ""},
-		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Error, "not evaluated"},
+		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Deny, "unsigned"},
 		{"one of them is signed", unrequired(with(some)), []string{old, good}, gate.Allow, ""},
-		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Error, "not evaluated"},
+		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Deny, "unsigned"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, update(c.after...), c.text), c.reason, c.answer, c.word)

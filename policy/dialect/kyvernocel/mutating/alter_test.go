@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
@@ -132,7 +133,7 @@ func TestAlter(t *testing.T) {
 	p := compile(t, existing(targets)+more)
 	results := alter(t, p, subject(t, trigger))
 	by := results[0].Selections[0]
-	web := object(t, deployment(onePod))
+	web := policytest.Object(t, deployment(onePod))
 	before := written(web)
 	changed := results[0].Alter(t.Context(), by, web)
 	if changed.Result != policy.Pass || !strings.Contains(written(changed.Object), `"annotations":{"of":"web by settings"}`) {
@@ -144,7 +145,7 @@ func TestAlter(t *testing.T) {
 	if again := results[0].Alter(t.Context(), by, changed.Object); again.Result != policy.Pass || again.Object != nil {
 		t.Errorf("a second time: %+v", again)
 	}
-	other := object(t, strings.Replace(deployment(onePod), "name: web", "name: other", 1))
+	other := policytest.Object(t, strings.Replace(deployment(onePod), "name: web", "name: other", 1))
 	if left := results[0].Alter(t.Context(), by, other); left.Result != policy.Skipped {
 		t.Errorf("a condition that does not hold: %+v", left)
 	}
@@ -160,7 +161,7 @@ func TestNamespaceOfTheTarget(t *testing.T) {
 	p := compile(t, existing(targets)+"  targetMatchConditions: [{name: team, expression: \"namespaceObject.metadata.labels.team == 'a'\"}]\n")
 	result := alter(t, p, subject(t, trigger))[0]
 	for namespace, want := range map[string]policy.Result{"shop": policy.Pass, "other": policy.Indeterminate} {
-		web := object(t, strings.Replace(deployment(onePod), "{name: web", "{namespace: "+namespace+", name: web", 1))
+		web := policytest.Object(t, strings.Replace(deployment(onePod), "{name: web", "{namespace: "+namespace+", name: web", 1))
 		if got := result.Alter(t.Context(), result.Selections[0], web); got.Result != want {
 			t.Errorf("%s: %+v", namespace, got)
 		}

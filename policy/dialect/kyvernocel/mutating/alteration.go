@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,10 +13,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/internal/trigger"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
-	"github.com/quaymaster/quaymaster/policy/subresource"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/mutation"
 )
 
 // alteration is a policy.Alteration: a policy that changes existing objects.
@@ -28,11 +28,8 @@ type alteration struct {
 	conditions kyvernocel.Conditions
 	// self: the changed objects are also the triggers.
 	self, requester bool
-	// deletions: the deletion of an object is a trigger, too.
-	deletions bool
-	// subresources are those of which requests are triggers; empty for the object itself.
-	subresources []string
-	triggers     []policy.Target
+	sorts           trigger.Sorts // of the triggers
+	triggers        []policy.Target
 	// skipGenerated is spec.evaluation.skipBackgroundRequests.
 	skipGenerated bool
 }
@@ -46,9 +43,10 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	if doc := b.spec.EvaluationConfiguration; doc != nil && doc.SkipBackgroundRequests != nil {
 		a.skipGenerated = *doc.SkipBackgroundRequests
 	}
-	derived, err := derivable(b.spec.MatchConstraints)
+	const who = "a policy about existing objects"
+	var err error
+	a.sorts, err = trigger.Read(b.spec.MatchConstraints, who)
 	errs := []error{err}
-	a.deletions, a.subresources = derived.deletion != "", derived.subresources
 	a.triggers = kyvernocel.Confine(r.match.TargetsOfAll(), b.out.Namespace)
 	path, chosen := "spec.matchConstraints", b.spec.MatchConstraints
 	if doc := b.spec.TargetMatchConstraints; doc != nil {
@@ -66,13 +64,8 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 		return nil, err
 	}
 	a.requester = kyvernocel.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions, a.chosen())...)
-	switch {
-	case a.requester && a.deletions:
-		return nil, kyvernocel.Unsupported(derived.deletion,
-			"the operation DELETE of a policy about existing objects that reads the requester, which a deletion does not record,")
-	case a.requester && derived.request != "":
-		return nil, kyvernocel.Unsupported(derived.request,
-			"the trigger of a policy about existing objects that reads the requester, which a request for a subresource does not record,")
+	if a.requester {
+		return a, a.sorts.WithoutRequester(who)
 	}
 	return a, nil
 }
@@ -91,62 +84,6 @@ func (a *alteration) kinds() []policy.Selection {
 		return nil
 	}
 	return a.selections
-}
-
-// triggerSorts are the triggers of a policy besides objects that are created and updated.
-type triggerSorts struct {
-	// deletion and request are the paths of the first operation that includes deletions and of the first
-	// subresource; empty for none.
-	deletion, request string
-	subresources      []string // empty for the object itself
-}
-
-// derivable refuses triggers that no watch shows: connections, some subresources, and all kinds at once.
-func derivable(doc *admission.MatchResources) (sorts triggerSorts, err error) {
-	var errs []error
-	for i := range doc.ResourceRules {
-		path := "spec.matchConstraints.resourceRules[" + strconv.Itoa(i) + "]"
-		for n, operation := range doc.ResourceRules[i].Operations {
-			switch at := path + ".operations[" + strconv.Itoa(n) + "]"; operation {
-			case admission.Create, admission.Update:
-			case admission.Delete, admission.OperationAll: // neither an object itself nor what a watch shows has CONNECT
-				if sorts.deletion == "" {
-					sorts.deletion = at
-				}
-			default:
-				errs = append(errs, kyvernocel.Unsupported(at, "the operation "+string(operation)+" of a policy about existing objects"))
-			}
-		}
-		for n, resource := range doc.ResourceRules[i].Resources {
-			at := path + ".resources[" + strconv.Itoa(n) + "]"
-			name, sub, _ := strings.Cut(resource, "/")
-			sorts.subresources = append(sorts.subresources, sub)
-			if sub != "" && sorts.request == "" {
-				sorts.request = at
-			}
-			if err := visible(doc.ResourceRules[i].APIGroups, name, sub); err != nil {
-				errs = append(errs, kyvernocel.Unsupported(at, "a policy about existing objects with the triggers "+resource+" ("+err.Error()+")"))
-			}
-		}
-	}
-	return sorts, errors.Join(errs...)
-}
-
-// visible refuses a resource or a subresource of which no watch shows the requests.
-func visible(groups []string, name, sub string) error {
-	switch {
-	case strings.Contains(name, "*"):
-		return errors.New("each kind needs a watch: name the resources")
-	case sub == "":
-		return nil
-	}
-	kinds := slices.DeleteFunc(constraint.Known(), func(r constraint.Resource) bool {
-		return r.Name != name || !slices.Contains(groups, r.Group) && !slices.Contains(groups, "*")
-	})
-	if len(kinds) == 0 {
-		return subresource.Check("", "", sub)
-	}
-	return subresource.Check(kinds[0].Group, kinds[0].Kind, sub)
 }
 
 // selections reads the selected objects, each kind and name of its own.
@@ -242,7 +179,7 @@ func (a *alteration) Targets() []policy.Target { return a.triggers }
 
 // Selects reports whether the policy may match a trigger; an indeterminate match counts.
 func (a *alteration) Selects(s *policy.Subject) bool {
-	if !slices.Contains(a.subresources, s.Subresource) || s.Operation == opDelete && !a.deletions {
+	if !a.sorts.May(s) {
 		return false
 	}
 	matched, err := a.match.Matches(s)
@@ -262,7 +199,7 @@ func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 // Existing selects the objects that the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	s := about.Subject
-	if !a.isTrigger(s) {
+	if !a.sorts.Is(s) || a.quiet && kyvernocel.AskedAtAdmission(s) {
 		return policy.Selected{}
 	}
 	activation, no := a.ask(ctx, s)
@@ -286,20 +223,6 @@ func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Sel
 	}
 }
 
-// opDelete is the operation by which a trigger is deleted.
-const opDelete = string(admission.Delete)
-
-// isTrigger reports whether a subject of this sort may be a trigger at all.
-func (a *alteration) isTrigger(s *policy.Subject) bool {
-	switch {
-	case s.Kind == "" || !slices.Contains(a.subresources, s.Subresource) || a.quiet && kyvernocel.AskedAtAdmission(s):
-		return false
-	case s.Operation == opDelete:
-		return a.deletions && !s.OldObject.IsZero()
-	}
-	return !s.Object.IsZero()
-}
-
 // alter changes one object. Expressions read it as the object, and the trigger's request.
 func (a *alteration) alter(ctx context.Context, trigger *policy.Subject, by policy.Selection, object map[string]any) policy.Mutated {
 	own := policy.Subject{}
@@ -319,5 +242,5 @@ func (a *alteration) alter(ctx context.Context, trigger *policy.Subject, by poli
 	if no := hold(ctx, a.conditions, activation, "targetMatchConditions"); no != nil {
 		return *no
 	}
-	return a.mutate(ctx, target{kind: schema.FromAPIVersionAndKind(by.APIVersion, by.Kind), object: object}, activation, shown)
+	return a.mutate(ctx, mutation.Target{Kind: schema.FromAPIVersionAndKind(by.APIVersion, by.Kind), Object: object}, activation, shown)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/mutation"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
@@ -29,7 +30,7 @@ type Compiler struct {
 	// existing are the languages of policies for existing objects.
 	existing map[bool]func() (*cel.Env, error)
 	// types are read when a document first needs them.
-	types   func() *types
+	types   func() *mutation.Types
 	schemas *schema.Finder
 }
 
@@ -37,7 +38,7 @@ type Compiler struct {
 func New(options kyvernocel.Options) *Compiler {
 	language := func(namespaced, existing bool) func() (*cel.Env, error) {
 		o := kyvernocel.Reach(namespaced)
-		o.Variables, o.Patches = kyvernocel.OfObject(), true
+		o.Variables, o.Patches = kyvernocel.WithExceptions(), true
 		if existing {
 			o.Variables, o.RequestPrefix = kyvernocel.OfTrigger(), kyvernocel.TriggerPrefix
 		}
@@ -46,7 +47,7 @@ func New(options kyvernocel.Options) *Compiler {
 	return &Compiler{
 		options: options, cluster: language(false, false), namespaced: language(true, false),
 		existing: map[bool]func() (*cel.Env, error){false: language(false, true), true: language(true, true)},
-		types:    sync.OnceValue(newTypes), schemas: schema.NewFinder(),
+		types:    sync.OnceValue(mutation.NewTypes), schemas: schema.NewFinder(),
 	}
 }
 
@@ -147,10 +148,6 @@ func (b *builder) checkFields(r *rule, alters *alteration) error {
 func (b *builder) atAdmission(r *rule) error {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
-		if made := doc.MutatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
-			return field.Fail("spec.autogen.mutatingAdmissionPolicy.enabled",
-				"true is not supported: no MutatingAdmissionPolicy is made here, and the gateway applies the policy itself: remove the field")
-		}
 		autogen = doc.PodControllers
 	}
 	followers, err := kyvernocel.Followers(r.name, b.spec.MatchConstraints, autogen)
@@ -200,16 +197,16 @@ func (b *builder) settings() error {
 type program struct {
 	scope       *cel.Scope
 	conditions  kyvernocel.Conditions
-	mutations   []mutation
+	mutations   []change
 	annotations kyvernocel.Annotations
 }
 
-// mutation is one entry of spec.mutations: the expression, and the way in which its result
+// change is one entry of spec.mutations: the expression, and the way in which its result
 // changes an object.
-type mutation struct {
+type change struct {
 	makes *cel.Program
 	// apply changes an object of its own kind. Nil means an unchanged object.
-	apply func(made ref.Val, target target) (map[string]any, error)
+	apply func(made ref.Val, about mutation.Target) (map[string]any, error)
 }
 
 // expressions are those that are evaluated about an object.
@@ -268,20 +265,20 @@ func (b *builder) mutations(p *program) error {
 	return errors.Join(errs...)
 }
 
-func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (m mutation, err error) {
+func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (m change, err error) {
 	switch doc.PatchType {
 	case alpha.PatchTypeApplyConfiguration:
 		if doc.ApplyConfiguration == nil || doc.JSONPatch != nil {
 			return m, field.Fail(path, "want applyConfiguration and nothing else, for patchType ApplyConfiguration")
 		}
 		types, serverSide := b.types(), b.serverSide()
-		m.apply = func(made ref.Val, t target) (map[string]any, error) { return types.apply(made, t, serverSide) }
+		m.apply = func(made ref.Val, t mutation.Target) (map[string]any, error) { return types.Apply(made, t, serverSide) }
 		m.makes, err = scope.Compile(path+".applyConfiguration.expression", doc.ApplyConfiguration.Expression, patchtype.ObjectType())
 	case alpha.PatchTypeJSONPatch:
 		if doc.JSONPatch == nil || doc.ApplyConfiguration != nil {
 			return m, field.Fail(path, "want jsonPatch and nothing else, for patchType JSONPatch")
 		}
-		m.apply = patched
+		m.apply = mutation.Patch
 		m.makes, err = scope.Compile(path+".jsonPatch.expression", doc.JSONPatch.Expression, celgo.ListType(patchtype.PatchType()))
 	default:
 		return m, field.Fail(path+".patchType", "unknown value %q: want ApplyConfiguration or JSONPatch", doc.PatchType)

@@ -56,7 +56,8 @@ func TestRefused(t *testing.T) {
 		{"an operation of another type", head + about("pods", patches("[JSONPatch{op: 1}]")), "expected type of field 'op' is 'string'"},
 		{"authorizer in a policy of a namespace", strings.Replace(head, "MutatingPolicy", "NamespacedMutatingPolicy", 1) + about("pods", merges("authorizer.group('') == null ? Object{} : Object{}")), "undeclared reference to 'authorizer'"},
 		{"parameters", head + about("pods", merges("params == null ? Object{} : Object{}")), "undeclared reference to 'params'"},
-		{"exceptions", head + about("pods", merges("exceptions == null ? Object{} : Object{}")), "undeclared reference to 'exceptions'"},
+		{"something else that exceptions allow", head + about("pods", merges("exceptions.allowedUsers == [] ? Object{} : Object{}")), "undefined field 'allowedUsers'"},
+		{"exceptions for existing objects", head + about("pods", "  evaluation: {mutateExisting: {enabled: true}}\n"+merges("exceptions.allowedImages == [] ? Object{} : Object{}")), "undeclared reference to 'exceptions'"},
 		{"a variable that is not there", head + about("pods", merges("variables.a ? Object{} : Object{}")), "undefined field 'a'"},
 		{"a variable that does not compile", head + good + "  variables: [{name: a, expression: nothing}]\n", "spec.variables[0].expression"},
 		{"an annotation that reads an unknown member", head + good + "  auditAnnotations: [{key: a, valueExpression: namespaceObject.status.phase}]\n", "spec.auditAnnotations[0].valueExpression: namespaceObject.status is not known here"},
@@ -66,7 +67,6 @@ func TestRefused(t *testing.T) {
 		{"a condition without a name", head + good + "  matchConditions: [{expression: 'true'}]\n", "spec.matchConditions[0].name"},
 		{"a failure policy", head + good + "  failurePolicy: Never\n", "spec.failurePolicy: unknown value"},
 		{"a reinvocation policy", head + good + "  reinvocationPolicy: Always\n", "spec.reinvocationPolicy: unknown value"},
-		{"a native policy that Kyverno would make", head + good + "  autogen: {mutatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.mutatingAdmissionPolicy.enabled: true is not supported"},
 		{"documents", head + good + "  evaluation: {mode: JSON}\n", "spec.evaluation.mode: a mutation of documents"},
 		{"another mode", head + good + "  evaluation: {mode: Envoy}\n", "spec.evaluation.mode: unknown value"},
 		{"targets of nothing", head + good + "  targetMatchConstraints: {expression: object}\n", "spec.targetMatchConstraints: selects existing objects to change, and spec.evaluation.mutateExisting.enabled is not true"},
@@ -112,7 +112,7 @@ func TestAccepted(t *testing.T) {
   reinvocationPolicy: IfNeeded
   webhookConfiguration: {timeoutSeconds: 5}
   evaluation: {mode: Kubernetes, admission: {enabled: true}, background: {enabled: false}, mutateExisting: {enabled: false}, skipBackgroundRequests: true, useServerSideApply: false}
-  autogen: {podControllers: {controllers: [deployments, cronjobs]}, mutatingAdmissionPolicy: {enabled: false}}
+  autogen: {podControllers: {controllers: [deployments, cronjobs]}, mutatingAdmissionPolicy: {enabled: true}}
   auditAnnotations: [{key: a, valueExpression: "'b'"}]
 status: {generated: true}
 `))

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
@@ -58,28 +57,11 @@ func compile(t testing.TB, text string, change ...func(*kyvernocel.Options)) *po
 	return p
 }
 
-func object(t testing.TB, text string) map[string]any {
-	t.Helper()
-	var o map[string]any
-	if err := yaml.Unmarshal([]byte(text), &o); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 func subject(t testing.TB, text string, change ...func(*policy.Subject)) *policy.Subject {
 	t.Helper()
-	o := object(t, text)
-	group, version, found := strings.Cut(o["apiVersion"].(string), "/")
-	if !found {
-		group, version = "", group
-	}
-	meta, _ := o["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	s := &policy.Subject{
-		Object: policy.ContentOf(o), Group: group, Version: version, Kind: o["kind"].(string), Namespace: "shop", Name: name, Operation: "CREATE",
-		NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}, Time: time.Unix(1_800_000_000, 0),
-	}
+	s := policytest.Subject(policytest.Object(t, text))
+	s.Namespace, s.Operation, s.Time = "shop", "CREATE", time.Unix(1_800_000_000, 0)
+	s.NamespaceKnown, s.NamespaceLabels = true, map[string]string{"team": "a"}
 	for _, c := range change {
 		c(s)
 	}

@@ -3,7 +3,6 @@ package mutating
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/mutation"
 )
 
 // rule is a policy.Mutation: a whole policy, for the objects that it matches or for controllers
@@ -52,7 +52,7 @@ func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 	if policy.IsUnconverted(unsure) {
 		return unmatched(unsure)
 	}
-	out := r.evaluate(ctx, s)
+	out := r.evaluate(ctx, about)
 	if unsure != nil && out.Result != policy.Skipped && (out.Result != policy.Pass || out.Object != nil) {
 		return unmatched(unsure)
 	}
@@ -69,29 +69,18 @@ func (r *rule) concerns(s *policy.Subject) bool {
 }
 
 // evaluate makes the mutations where all conditions hold.
-func (r *rule) evaluate(ctx context.Context, s *policy.Subject) policy.Mutated {
-	activation := r.activation(s)
+func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Mutated {
+	s := about.Subject
+	activation := r.activation(s, about.Exempt)
 	if no := hold(ctx, r.program.conditions, activation, "matchConditions"); no != nil {
 		return *no
 	}
-	return r.mutate(ctx, target{kind: kindOf(s), object: s.Object.Map()}, activation,
+	return r.mutate(ctx, mutation.Target{Kind: mutation.KindOf(s), Object: s.Object.Map()}, activation,
 		func(object map[string]any) *cel.Activation {
 			now := *s
 			now.Object = policy.ContentOf(object)
-			return r.activation(&now)
+			return r.activation(&now, about.Exempt)
 		})
-}
-
-// kindOf returns the kind of a subject's object. A subresource may receive a body of another kind,
-// as a Scale, which the object names.
-func kindOf(s *policy.Subject) schema.GroupVersionKind {
-	object := s.Object.Map()
-	apiVersion, _ := object["apiVersion"].(string)
-	kind, _ := object["kind"].(string)
-	if s.Subresource != "" && apiVersion != "" && kind != "" {
-		return schema.FromAPIVersionAndKind(apiVersion, kind)
-	}
-	return schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
 }
 
 // ask evaluates whether the rule matches a subject. The answer is nil if it does, and then the
@@ -105,7 +94,7 @@ func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *po
 	if !matched {
 		return nil, &policy.Mutated{}
 	}
-	activation := r.activation(s)
+	activation := r.activation(s, nil)
 	return activation, hold(ctx, r.program.conditions, activation, "matchConditions")
 }
 
@@ -122,9 +111,9 @@ func hold(ctx context.Context, conditions kyvernocel.Conditions, activation *cel
 }
 
 // activation holds the subject data for expressions.
-func (r *rule) activation(s *policy.Subject) *cel.Activation {
+func (r *rule) activation(s *policy.Subject, exempt []policy.PodSecurityExemption) *cel.Activation {
 	inputs := r.compiler.options.Inputs(r.namespace)
-	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template}
+	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template, Exempt: exempt}
 	return r.program.scope.NewActivation(inputs)
 }
 
@@ -135,7 +124,7 @@ func undecided(err error, path string) *policy.Mutated {
 
 // mutate applies each mutation to the result of the previous ones. Its expressions read the
 // activation, and then the object that shown returns.
-func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activation, shown func(map[string]any) *cel.Activation) policy.Mutated {
+func (r *rule) mutate(ctx context.Context, about mutation.Target, activation *cel.Activation, shown func(map[string]any) *cel.Activation) policy.Mutated {
 	now := about
 	for i := range r.program.mutations {
 		m := &r.program.mutations[i]
@@ -143,14 +132,14 @@ func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activat
 		if err != nil {
 			return *undecided(err, m.makes.Path())
 		}
-		after, err := r.change(now, func(t target) (map[string]any, error) { return m.apply(made, t) })
+		after, err := r.change(now, func(t mutation.Target) (map[string]any, error) { return m.apply(made, t) })
 		if err != nil {
 			return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{{
 				Code: policy.PolicyError, Path: m.makes.Path(), Message: "the mutation cannot be made: " + err.Error(),
 			}}}
 		}
-		if !reflect.DeepEqual(now.object, after) {
-			now.object = after
+		if !reflect.DeepEqual(now.Object, after) {
+			now.Object = after
 			activation = shown(after)
 		}
 	}
@@ -159,15 +148,15 @@ func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activat
 		return policy.Mutated{Result: policy.Indeterminate, Reasons: kyvernocel.AnnotationReasons(errs), Properties: words}
 	}
 	out := policy.Mutated{Result: policy.Pass, Properties: words}
-	if !reflect.DeepEqual(now.object, about.object) {
-		out.Object = now.object
+	if !reflect.DeepEqual(now.Object, about.Object) {
+		out.Object = now.Object
 	}
 	return out
 }
 
 // change makes a change to an object, or to its pod template as if it were a pod.
-func (r *rule) change(about target, does func(target) (map[string]any, error)) (map[string]any, error) {
-	object := about.object
+func (r *rule) change(about mutation.Target, does func(mutation.Target) (map[string]any, error)) (map[string]any, error) {
+	object := about.Object
 	var changed map[string]any
 	var err error
 	if len(r.template) == 0 {
@@ -178,10 +167,8 @@ func (r *rule) change(about target, does func(target) (map[string]any, error)) (
 	if err != nil {
 		return nil, err
 	}
-	for _, field := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"}} {
-		if !reflect.DeepEqual(of(object, field...), of(changed, field...)) {
-			return nil, fmt.Errorf("it changes %s, by which the object is known", field[len(field)-1])
-		}
+	if err := mutation.CheckIdentity(object, changed); err != nil {
+		return nil, err
 	}
 	return changed, nil
 }
@@ -195,7 +182,7 @@ func of(value any, path ...string) any {
 }
 
 // inTemplate makes a change to the pod that a template is for.
-func inTemplate(object map[string]any, t kyvernocel.Template, does func(target) (map[string]any, error)) (map[string]any, error) {
+func inTemplate(object map[string]any, t kyvernocel.Template, does func(mutation.Target) (map[string]any, error)) (map[string]any, error) {
 	template, ok := of(object, t...).(map[string]any)
 	if !ok {
 		return object, nil // the API server refuses it
@@ -207,7 +194,7 @@ func inTemplate(object map[string]any, t kyvernocel.Template, does func(target) 
 			pod[part] = value
 		}
 	}
-	changed, err := does(target{kind: kind, object: pod})
+	changed, err := does(mutation.Target{Kind: kind, Object: pod})
 	if err != nil {
 		return nil, err
 	}

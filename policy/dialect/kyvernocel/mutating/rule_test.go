@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 )
 
 const onePod = `{containers: [{name: a, image: "a.example/a:1", ports: [{containerPort: 80}]}]}`
@@ -44,12 +45,12 @@ func TestConfigurations(t *testing.T) {
 				t.Errorf("%s: %s: %s %s", c.reason, k.kind, what, why)
 				continue
 			}
-			want := object(t, k.wrap(onePod))
+			want := policytest.Object(t, k.wrap(onePod))
 			template := want
 			for _, step := range k.at {
 				template = template[step].(map[string]any)
 			}
-			for part, value := range object(t, c.want) {
+			for part, value := range policytest.Object(t, c.want) {
 				for key, v := range value.(map[string]any) {
 					template[part].(map[string]any)[key] = v
 				}
@@ -350,7 +351,7 @@ func TestOrder(t *testing.T) {
 		t.Error("a condition that does not hold:", what, why)
 	}
 	again := *two
-	again.Object = policy.ContentOf(object(t, pod(onePod)))
+	again.Object = policy.ContentOf(policytest.Object(t, pod(onePod)))
 	once, _ := mutate(t, &again, []*policy.Policy{compile(t, head+about("pods", merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}")))})
 	again.Object = policy.ContentOf(once)
 	if twice, _ := mutate(t, &again, []*policy.Policy{compile(t, head+about("pods", merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}")))}); twice != nil {
@@ -373,7 +374,8 @@ func TestMatchedSubjects(t *testing.T) {
 		{"another kind", about("pods", label), subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), "nothing"},
 		{"another operation", strings.Replace(about("pods", label), "CREATE, UPDATE", "UPDATE", 1), subject(t, pod(onePod)), "nothing"},
 		{"a deletion", strings.Replace(about("pods", label), "CREATE, UPDATE", "'*'", 1), subject(t, pod(onePod), deleted), "nothing"},
-		{"controllers, with ephemeral containers", strings.Replace(about("pods", label), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "pass"},
+		{"no controllers, with ephemeral containers", strings.Replace(about("pods", label), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "nothing"},
+		{"pods, with ephemeral containers", strings.Replace(about("pods", label), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, pod(onePod)), "pass"},
 		{"no controllers, with another subresource", strings.Replace(about("pods", label), "[pods]", "[pods, pods/exec]", 1), subject(t, deployment(onePod)), "nothing"},
 		{"no controllers", about("pods", label+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that does not hold", about("pods", label+"  matchConditions: [{name: a, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
@@ -439,6 +441,43 @@ func TestExceptions(t *testing.T) {
 			_, results := mutate(t, subject(t, wrap(onePod)), []*policy.Policy{p}, strings.Replace(exception, "NAME", name, 1))
 			if what, why := verdict(results); what != want {
 				t.Errorf("%s: %s %s", name, what, why)
+			}
+		}
+	}
+}
+
+// TestWhatExceptionsAllow: expressions read the images and the values of exceptions for the object, which leave the rest
+// of the policy as it is.
+func TestWhatExceptionsAllow(t *testing.T) {
+	const (
+		exception = "apiVersion: policies.kyverno.io/v1\nkind: PolicyException\nmetadata: {name: e, namespace: shop}\nspec:\n  policyRefs: [{kind: MutatingPolicy, name: test}]\n"
+		label     = "Object{metadata: Object.metadata{labels: {'a': 'b'}}}"
+		allowed   = "object.spec.containers.exists(c, c.image in exceptions.allowedImages) || 'a' in exceptions.allowedValues"
+		condition = "  matchConditions: [{name: a, expression: \"!(" + allowed + ")\"}]\n"
+	)
+	read := compile(t, head+about("pods", merges(allowed+" ? Object{} : "+label)))
+	asked := compile(t, head+about("pods", condition+merges(label)))
+	blind := compile(t, head+about("pods", merges(label)))
+	for _, c := range []struct {
+		reason, more string
+		p            *policy.Policy
+		changed      bool
+		want         string
+	}{
+		{"the image", "  images: ['a.example/a:1']\n", read, false, "pass"},
+		{"another image", "  images: ['a.example/b:1']\n", read, true, "pass"},
+		{"a value", "  allowedValues: [a]\n", read, false, "pass"},
+		{"another value", "  allowedValues: [b]\n", read, true, "pass"},
+		{"the image, in a condition", "  images: ['a.example/a:1']\n", asked, false, "skip"},
+		{"another image, in a condition", "  images: ['a.example/b:1']\n", asked, true, "pass"},
+		{"nothing reads the image", "  images: ['a.example/a:1']\n", blind, true, "pass"},
+		{"all of it", "", blind, false, "skip"},
+		{"it has ended", "  images: ['a.example/a:1']\n  expiresAt: 2020-01-01T00:00:00Z\n", read, true, "pass"},
+	} {
+		for _, wrap := range []func(string) string{pod, cronJob} {
+			changed, results := mutate(t, subject(t, wrap(onePod)), []*policy.Policy{c.p}, exception+c.more)
+			if what, why := verdict(results); what != c.want || (changed != nil) != c.changed {
+				t.Errorf("%s: %s %v %s", c.reason, what, changed, why)
 			}
 		}
 	}

@@ -109,10 +109,6 @@ func (b *builder) checkFields(r *rule) error {
 func (b *builder) rules(r *rule) ([]*rule, error) {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
-		if made := doc.ValidatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
-			return nil, field.Fail("spec.autogen.validatingAdmissionPolicy.enabled",
-				"true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the policy itself: remove the field")
-		}
 		autogen = doc.PodControllers
 	}
 	match := b.spec.MatchConstraints
@@ -164,11 +160,11 @@ func (b *builder) program() (*program, error) {
 	p := &program{}
 	language := b.environments.of(b.json, b.out.Namespace != "")
 	var err error
-	p.conditionScope, err = kyvernocel.NewScope(language.conditions)
+	p.conditionScope, err = kyvernocel.NewScope(language)
 	if err != nil {
 		return nil, err
 	}
-	p.scope, err = kyvernocel.NewScope(language.validations)
+	p.scope, err = kyvernocel.NewScope(language)
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
-	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
-// exceptionsName is the variable of what exceptions allow.
-const exceptionsName = "exceptions"
-
-// language holds the CEL environments of a policy's expressions, each created when a document
-// first needs it. Conditions cannot read exceptions, as in Kyverno.
-type language struct{ conditions, validations func() (*cel.Env, error) }
+// language creates the CEL environment of a policy's expressions when a document first needs it.
+type language func() (*cel.Env, error)
 
 type environments struct{ cluster, namespaced, json, namespacedJSON language }
 
@@ -25,16 +20,14 @@ func newEnvironments() environments {
 	}
 }
 
-func once(options cel.Options) func() (*cel.Env, error) {
+func once(options cel.Options) language {
 	return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(options) })
 }
 
 func ofObjects(namespaced bool) language {
 	options := kyvernocel.Reach(namespaced)
-	options.Variables = kyvernocel.OfObject()
-	conditions := once(options)
-	options.Variables = append(kyvernocel.OfObject(), cel.Variable{Name: exceptionsName, Type: library.ExceptionsType()})
-	return language{conditions: conditions, validations: once(options)}
+	options.Variables = kyvernocel.WithExceptions()
+	return once(options)
 }
 
 // ofDocuments has nothing of a request, and no global context.
@@ -42,8 +35,7 @@ func ofDocuments(namespaced bool) language {
 	options := kyvernocel.Reach(namespaced)
 	options.GlobalContext, options.ImageData, options.RequestObjects, options.Authorizer = false, false, false, false
 	options.Variables = []cel.Variable{{Name: kyvernocel.ObjectName, Type: celgo.DynType}}
-	env := once(options)
-	return language{conditions: env, validations: env}
+	return once(options)
 }
 
 func (e *environments) of(json, namespaced bool) language {

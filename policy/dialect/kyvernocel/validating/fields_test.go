@@ -51,7 +51,7 @@ func TestRefused(t *testing.T) {
 		{"a variable that is not there", head + asks("variables.a"), "undefined field 'a'"},
 		{"a variable that comes later", head + about("pods", "  variables: [{name: a, expression: variables.b}, {name: b, expression: '1'}]\n  validations: [{expression: 'true'}]\n"), "spec.variables[0].expression"},
 		{"a variable in a condition", head + about("pods", "  variables: [{name: a, expression: 'true'}]\n  matchConditions: [{name: c, expression: variables.a}]\n  validations: [{expression: 'true'}]\n"), "spec.matchConditions[0].expression"},
-		{"exceptions in a condition", head + good + "  matchConditions: [{name: c, expression: 'exceptions.allowedValues == []'}]\n", "spec.matchConditions[0].expression"},
+		{"something else that exceptions allow, in a condition", head + good + "  matchConditions: [{name: c, expression: 'exceptions.allowedUsers == []'}]\n", "spec.matchConditions[0].expression"},
 		{"a condition twice", head + good + "  matchConditions: [{name: c, expression: 'true'}, {name: c, expression: 'true'}]\n", "spec.matchConditions[1].name"},
 		{"an annotation twice", head + good + "  auditAnnotations: [{key: a, valueExpression: \"'a'\"}, {key: a, valueExpression: \"'a'\"}]\n", "spec.auditAnnotations[1].key"},
 		{"an annotation of another type", head + good + "  auditAnnotations: [{key: a, valueExpression: '1'}]\n", "spec.auditAnnotations[0].valueExpression"},
@@ -63,7 +63,6 @@ func TestRefused(t *testing.T) {
 		{"not at admission, about the requester", head + asks("request.userInfo.username != 'eve'") + "  evaluation: {admission: {enabled: false}}\n", "spec.evaluation.admission.enabled: is false, and scans leave the policy out"},
 		{"an unknown member, in a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: namespaceObject.status.phase}]\n"), "spec.validations[0].messageExpression: namespaceObject.status is not known here"},
 		{"or in an annotation", head + good + "  auditAnnotations: [{key: a, valueExpression: namespaceObject.status.phase}]\n", "spec.auditAnnotations[0].valueExpression: namespaceObject.status is not known here"},
-		{"a native policy that Kyverno would make", head + asks("true") + "  autogen: {validatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.validatingAdmissionPolicy.enabled: true is not supported"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
 	} {
 		_, err := validating.New(kyvernocel.Options{}).Compile([]byte(c.text), "test.yaml")
@@ -83,7 +82,7 @@ func TestAccepted(t *testing.T) {
   validationActions: [Warn, Audit]
   webhookConfiguration: {timeoutSeconds: 30}
   evaluation: {mode: Kubernetes, admission: {enabled: true}, background: {enabled: false}}
-  autogen: {podControllers: {controllers: [deployments]}, validatingAdmissionPolicy: {enabled: false}}
+  autogen: {podControllers: {controllers: [deployments]}, validatingAdmissionPolicy: {enabled: true}}
   variables: [{name: a, expression: '1'}]
   matchConditions: [{name: c, expression: 'true'}]
   validations: [{expression: variables.a == 1, message: not so, messageExpression: "'no'", reason: Invalid}]

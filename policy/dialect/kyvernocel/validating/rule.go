@@ -67,7 +67,7 @@ func (r *rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Validated {
 	s := about.Subject
 	inputs := r.compiler.options.Inputs(r.namespace)
-	inputs.More = &seen{Seen: kyvernocel.Seen{Subject: s, Template: r.template}, exempt: about.Exempt}
+	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template, Exempt: about.Exempt}
 	if len(r.program.conditions) > 0 {
 		applies, err := r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))
 		if err != nil {
@@ -124,32 +124,4 @@ func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Val
 // says is the author's message.
 func (v *validation) says(ctx context.Context, activation *cel.Activation) string {
 	return cmp.Or(kyvernocel.MessageOf(ctx, v.words, activation), v.message)
-}
-
-// seen is what validations read.
-type seen struct {
-	kyvernocel.Seen
-	exempt []policy.PodSecurityExemption
-}
-
-// Value implements cel.Values.
-func (v *seen) Value(variable string) (any, bool) {
-	if variable == exceptionsName {
-		return allowed(v.exempt), true
-	}
-	return v.Seen.Value(variable)
-}
-
-// allowed is the variable exceptions: the values that the exceptions for the object allow.
-func allowed(exempt []policy.PodSecurityExemption) map[string]any {
-	images, values := []any{}, []any{}
-	for i := range exempt {
-		for _, text := range exempt[i].Images {
-			images = append(images, text)
-		}
-		for _, text := range exempt[i].Values {
-			values = append(values, text)
-		}
-	}
-	return map[string]any{"allowedImages": images, "allowedValues": values}
 }

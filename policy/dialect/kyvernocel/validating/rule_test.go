@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/policytest"
 )
 
 const onePod = `{containers: [{name: a, image: "a.example/a:1"}]}`
@@ -126,7 +127,8 @@ func TestMatchedSubjects(t *testing.T) {
 		{"a kind of Kubernetes that runs nothing", about("networking.k8s.io/ingresses", no), subject(t, "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}}"), "fail"},
 		{"controllers", about("pods", no), subject(t, deployment(onePod)), "fail"},
 		{"no controllers", about("pods", no+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
-		{"controllers, with ephemeral containers", strings.Replace(about("pods", no), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "fail"},
+		{"no controllers, with ephemeral containers", strings.Replace(about("pods", no), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, deployment(onePod)), "nothing"},
+		{"pods, with ephemeral containers", strings.Replace(about("pods", no), "[pods]", "[pods, pods/ephemeralcontainers]", 1), subject(t, pod(onePod)), "fail"},
 		{"no controllers, with another subresource", strings.Replace(about("pods", no), "[pods]", "[pods, pods/exec]", 1), subject(t, deployment(onePod)), "nothing"},
 		{"some controllers", about("pods", no+"  autogen: {podControllers: {controllers: [cronjobs]}}\n"), subject(t, cronJob(onePod)), "fail"},
 		{"no others", about("pods", no+"  autogen: {podControllers: {controllers: [cronjobs]}}\n"), subject(t, deployment(onePod)), "nothing"},
@@ -143,7 +145,8 @@ func TestMatchedSubjects(t *testing.T) {
 		{"a condition that cannot be evaluated beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a policy for scans, at admission", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and in a scan", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
-		{"a native policy that Kyverno would make", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
+		{"no native policy is asked for", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
+		{"one is, and the gateway evaluates the policy until it is there", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: true}}\n"), subject(t, pod(onePod)), "fail"},
 		{"a deletion that is not meant", about("pods", no), subject(t, pod(onePod), deleted), "nothing"},
 		{"and one that is", strings.Replace(about("pods", no), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "fail"},
 		{"a connection", strings.NewReplacer("CREATE, UPDATE", "CONNECT", "[pods]", "[pods/exec]").Replace(about("pods", "  validations: [{expression: \"object.command[0] != 'tar'\"}]\n")), connection(t, "tar"), "fail"},
@@ -198,7 +201,7 @@ func TestDocuments(t *testing.T) {
 		t.Error("it is not known to be of documents")
 	}
 	for text, want := range map[string]policy.Result{"{planned: 2}": policy.Pass, "{planned: 3}": policy.Fail, "{other: 1}": policy.Skipped} {
-		about := policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, text)), Shape: policy.Shape{Document: true}}}
+		about := policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(policytest.Object(t, text)), Shape: policy.Shape{Document: true}}}
 		got := rule.Validate(t.Context(), about)
 		if got.Result != want {
 			t.Errorf("%s: %v", text, got)
@@ -213,7 +216,7 @@ func TestDocuments(t *testing.T) {
 	if got := rule.Validate(t.Context(), policy.Case{Subject: subject(t, pod(onePod))}); got.Result != "" {
 		t.Error("of an object:", got)
 	}
-	if got := compile(t, head+asks("false")).Validations[0].Validate(t.Context(), policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, "{}")), Shape: policy.Shape{Document: true}}}); got.Result != "" {
+	if got := compile(t, head+asks("false")).Validations[0].Validate(t.Context(), policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(policytest.Object(t, "{}")), Shape: policy.Shape{Document: true}}}); got.Result != "" {
 		t.Error("a policy of objects, of a document:", got)
 	}
 }
@@ -402,6 +405,21 @@ func TestExceptions(t *testing.T) {
 				t.Errorf("%s: %s %s", c.reason, what, why)
 			}
 		}
+	}
+}
+
+// TestExceptionsInConditions: a condition reads what exceptions allow, as in Kyverno.
+func TestExceptionsInConditions(t *testing.T) {
+	p := compile(t, head+asks("false")+"  matchConditions: [{name: a, expression: \"!('legacy' in exceptions.allowedValues)\"}]\n")
+	for _, c := range []struct{ reason, value, want string }{
+		{"the value", "legacy", "skip"}, {"another value", "modern", "fail"},
+	} {
+		if what, why := verdict(validate(t, subject(t, pod(onePod)), []*policy.Policy{p}, exception+"  allowedValues: ["+c.value+"]\n")); what != c.want {
+			t.Errorf("%s: %s %s", c.reason, what, why)
+		}
+	}
+	if what, why := verdict(validate(t, subject(t, pod(onePod)), []*policy.Policy{p})); what != "fail" {
+		t.Errorf("no exception: %s %s", what, why)
 	}
 }
 

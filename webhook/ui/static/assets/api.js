@@ -1,6 +1,6 @@
 // Requests to this host's own API.
 
-const KEY = "quaymaster-token";
+import { bearer } from "./token.js";
 
 // Failure is a response without data; status is 0 where there was no response.
 export class Failure extends Error {
@@ -10,20 +10,6 @@ export class Failure extends Error {
     this.reason = reason;
   }
 }
-
-let held = "";
-try { held = sessionStorage.getItem(KEY) || ""; } catch { /* storage may be refused */ }
-
-// keep stores the token until the tab is closed; "" removes it.
-export function keep(token) {
-  held = token;
-  try {
-    if (token) sessionStorage.setItem(KEY, token);
-    else sessionStorage.removeItem(KEY);
-  } catch { /* then it is kept until the page is left */ }
-}
-
-export const signedIn = () => held !== "";
 
 export async function get(path, parameters, signal) {
   const query = new URLSearchParams();
@@ -35,7 +21,7 @@ export async function get(path, parameters, signal) {
   try {
     response = await fetch(address, {
       signal, credentials: "omit", redirect: "error",
-      headers: held ? { Authorization: "Bearer " + held } : {},
+      headers: bearer(),
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;

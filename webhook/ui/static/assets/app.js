@@ -1,7 +1,9 @@
 // The pages, by address.
 
 import { h, put, say } from "./dom.js";
-import { Failure, keep, signedIn } from "./api.js";
+import { Failure } from "./api.js";
+import { keep, signedIn } from "./token.js";
+import "./colours.js";
 import { at } from "./format.js";
 import { breakable, failed, heading, loading } from "./parts.js";
 import { overview } from "./overview.js";
@@ -131,23 +133,6 @@ document.addEventListener("click", (event) => {
   navigate(to.pathname + to.search).then(() => { if (same) scrollTo(0, 0); });
 });
 addEventListener("popstate", () => open());
-
-const systemDark = matchMedia("(prefers-color-scheme: dark)");
-const themeButton = document.getElementById("theme");
-function tellTheme() {
-  const dark = (document.documentElement.dataset.theme || (systemDark.matches ? "dark" : "light")) === "dark";
-  themeButton.textContent = dark ? "Light" : "Dark";
-  themeButton.setAttribute("aria-label", "Switch to " + (dark ? "light" : "dark") + " colours");
-  return dark;
-}
-themeButton.addEventListener("click", () => {
-  const next = tellTheme() ? "light" : "dark";
-  document.documentElement.dataset.theme = next;
-  try { localStorage.setItem("quaymaster-theme", next); } catch { /* then it holds until the page is left */ }
-  tellTheme();
-});
-systemDark.addEventListener("change", tellTheme);
-tellTheme();
 
 // The page is kept up to date, unless a field in it is being edited.
 setInterval(() => {

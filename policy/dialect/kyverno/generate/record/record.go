@@ -1,10 +1,11 @@
-// Package record stores the requester of an object, and the origin of a generated object, in
-// authenticated annotations.
+// Package record stores the requester of an object, the origin of a generated object, and the grant
+// of an object's lifetime, in authenticated annotations.
 //
 // A rule for other objects runs after admission, when the API server no longer has the requester
 // of its trigger. So the mutating endpoint writes the requester into the trigger (Requester), and
-// generated objects hold their origin (Origin). Both are annotations, and any user with write
-// access can set them. Each therefore carries a code (HMAC with SHA-256, RFC 2104) under the
+// generated objects hold their origin (Origin). A label has an object deleted later, so the webhook
+// for it writes a grant (Lifetime) where its user may delete the object. All are annotations, and any
+// user with write access can set them. Each therefore carries a code (HMAC with SHA-256, RFC 2104) under the
 // replicas' key over its content and the object that holds it, so that no other writer can create
 // one or move it to another object. A new object has no UID yet: the requester is bound to the
 // time of creation. A record thus does not outlive its object nor apply to another one with a
@@ -149,6 +150,8 @@ type Origin struct {
 	Orphan      bool `json:"orphan,omitempty"`
 	// Depth is how many such objects led to it, itself included.
 	Depth int `json:"depth"`
+	// Source is the object of which it is a copy, as in source.Ref; empty for none.
+	Source string `json:"source,omitempty"`
 }
 
 // Trigger is the identity of a trigger.

@@ -18,10 +18,6 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// publicRekor is the placeholder for any log of the gateway's own root; the public root lists
-// several. Kyverno requires the address wherever ctlog is set.
-const publicRekor = "https://rekor.sigstore.dev"
-
 func (b *builder) cosign(doc *v1alpha1.Cosign, path string) ([]verify.Authority, error) {
 	if err := one(path, "key, keyless and certificate", doc.Key != nil, doc.Keyless != nil, doc.Certificate != nil); err != nil {
 		return nil, err
@@ -159,7 +155,7 @@ func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string)
 	a.Log.Ignore = doc.InsecureIgnoreTlog
 	if !a.Log.Ignore {
 		a.Log.Keys = keys
-		if ownRoot := cosign.TrustedRoot != nil || cosign.TUF != nil; ownRoot || strings.TrimRight(doc.URL, "/") != publicRekor {
+		if ownRoot := cosign.TrustedRoot != nil || cosign.TUF != nil; ownRoot || !field.IsPublicRekor(doc.URL) {
 			a.Log.URL = doc.URL
 		}
 	}

@@ -1,0 +1,4 @@
+package playground
+
+// Decode is decode, for the fuzz test.
+var Decode = decode
