@@ -73,7 +73,7 @@ long: ## run every suite with the tests that take minutes, as each night and bef
 	QUAYMASTER_LONG=1 $(MAKE) suite-own suites
 
 # The suites that need no program built from another module.
-OWN := ./attacks/... ./browser/... ./fuzz/... ./mutants/... ./sigstore/...
+OWN := ./attacks/... ./browser/... ./conversions/... ./fuzz/... ./mutants/... ./sigstore/...
 
 .PHONY: suites suite-own suite-programs suite-harness suite-binary suite-cluster suite-cluster-rest suite-rounds
 suites: programs ## run the suites with real programs, three at a time; without those that take minutes
@@ -146,8 +146,8 @@ bench: ## run the benchmarks, which count requests as well
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: bench-admission
-bench-admission: ## measure pod creation without a webhook, with an empty one and with the gateway
-	cd test/e2e && $(GO) run ./bench
+bench-admission: ## measure pod creation without a webhook, with an empty one, with the gateway, and with policies of the API server
+	cd test/e2e && $(GO) run ./bench && $(GO) run ./bench -policy Native
 
 .PHONY: load
 load: ## simulate nodes and users on a real API server (some four minutes)
@@ -186,6 +186,10 @@ fuzz-short: ## run every fuzz target for FUZZCOUNT inputs (default 1000)
 .PHONY: mutants
 mutants: ## remove or invert checks, each of which must make a test fail (PACKAGE=verify/...: only there)
 	cd test && $(GO) run ./mutants/run $(if $(VERBOSE),-v) $(if $(MATCH),-match '$(MATCH)') $(PACKAGE)
+
+.PHONY: convert-check
+convert-check: ## compare policies with their conversions to CEL (QUAYMASTER_CONVERT_OBJECTS=n: on n objects; QUAYMASTER_LONG=1: with times)
+	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 4h -v ./conversions
 
 .PHONY: differential
 differential: ## compare CASES (default 1000) random cases with cosign 2, cosign 3 and notation (SEED=n: those of a seed)

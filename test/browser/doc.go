@@ -1,5 +1,5 @@
-// Package browser asks: does the dashboard show the decisions, and nothing
-// else?
+// Package browser asks: does the dashboard show the decisions, and nothing else? And does the
+// playground evaluate the documents that its user writes, once the user does?
 //
 // A real gateway judges images that are signed, unsigned and spoilt, as the demo's are,
 // on requests as an API server sends them; and a real browser, Debian's Chromium without

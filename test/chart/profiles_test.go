@@ -19,11 +19,12 @@ roles: {separate: true}
 failurePolicy: Ignore
 imagePullSecrets: [pull]
 policies: {selector: team=platform, configMaps: [company], writeStatus: true, exceptionNamespaces: [exceptions]}
-configuration: {policies: {folders: [/more]}, endpoints: {api: {tokenReview: true, users: [ci]}}, limits: {requests: 9}}
+configuration: {policies: {folders: [/more]}, cleanup: {limit: 7}, endpoints: {api: {tokenReview: true, users: [ci]}}, limits: {requests: 9}}
 certificates: {mode: certManager}
 rbac: {users: {aggregatePolicies: true, aggregateExceptions: true, aggregateOverrides: true}}
 pullSecrets: {namespaces: [shop, bank]}
 expressions: {accessReviews: true}
+cleanup: {separate: true, replicas: 2, ttl: true}
 manifests: {dryRuns: [{apiGroups: [""], resources: [configmaps, services]}, {apiGroups: [apps], resources: [deployments]}], dryRunNamespaces: [kyverno-dryrun, try]}
 metrics:
   service: {type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.0/24]}
@@ -76,6 +77,7 @@ pullSecrets: {enabled: false}
 reports: {enabled: false}
 scan: {enabled: false}
 background: {enabled: false}
+cleanup: {enabled: false}
 rbac: {users: {create: false}}
 ownNamespace: {guard: false}
 breakGlass: {enabled: false}
@@ -85,6 +87,15 @@ metrics: {service: {enabled: false}}
 dashboard: {enabled: false}
 podDisruptionBudget: {enabled: false}
 `, least},
+		{"a playground at the pod alone", "dashboard: {playground: true}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"playground": true}, configuration(t, all, "quaymaster")["dashboard"])
+		}},
+		{"a playground for readers", "dashboard: {expose: true, playground: true}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"address": ":8001", "tokenReview": true, "playground": true}, configuration(t, all, "quaymaster")["dashboard"])
+		}},
+		{"a playground without a dashboard", "dashboard: {enabled: false, playground: true}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, map[string]any{"disabled": true}, configuration(t, all, "quaymaster")["dashboard"])
+		}},
 		{"a GiB of memory", "resources: {limits: {memory: 1Gi}}", func(t *testing.T, all []*unstructured.Unstructured) {
 			equal(t, map[string]any{"name": "GOMEMLIMIT", "value": "880MiB"}, at(container(one(all, "Deployment", "quaymaster")), "env", 2))
 		}},
@@ -102,6 +113,33 @@ podDisruptionBudget: {enabled: false}
 			equal(t, []string{"quaymaster"}, bound(one(all, "ClusterRoleBinding", "quaymaster-dryrun")))
 			if one(all, "RoleBinding", "quaymaster-dryrun") != nil {
 				t.Error("it is bound in a namespace, too")
+			}
+		}},
+		{"the cleanup next to admission", "", cleanup("quaymaster", nil)},
+		{"the cleanup next to the scan", "roles: {separate: true}", cleanup("quaymaster-controller", []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=scan,report,background,cleanup"})},
+		{"the cleanup alone", "cleanup: {separate: true}", cleanup("quaymaster-cleanup", []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=cleanup"})},
+		{"the cleanup alone beside the scan", "{cleanup: {separate: true}, roles: {separate: true}}", cleanup("quaymaster-cleanup", []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=cleanup"})},
+		{"no cleanup", "cleanup: {enabled: false, separate: true}", func(t *testing.T, all []*unstructured.Unstructured) {
+			equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=admission,scan,report,background"}, at(container(one(all, "Deployment", "quaymaster")), "args"))
+			if one(all, "ClusterRole", "quaymaster-cleanup") != nil || one(all, "Deployment", "quaymaster-cleanup") != nil || one(all, "ServiceAccount", "quaymaster-cleanup") != nil {
+				t.Error("something may delete")
+			}
+		}},
+		{"policies of the API server are left alone", "", func(t *testing.T, all []*unstructured.Unstructured) {
+			for _, o := range all {
+				if strings.HasSuffix(o.GetName(), "-native") || strings.Contains(fmt.Sprint(at(o, "rules")), "admissionpolic") {
+					t.Errorf("%s %s is about native policies", o.GetKind(), o.GetName())
+				}
+			}
+		}},
+		{"policies that ask for it", "native: {policies: requested}", native("requested")},
+		{"all policies beside all roles", "{native: {policies: auto}, roles: {separate: true}, cleanup: {separate: true}}", native("auto")},
+		{"none any more", "native: {policies: off}", native("off")},
+		{"the guard in a file", "ownNamespace: {suffix: .static.k8s.io}", func(t *testing.T, all []*unstructured.Unstructured) {
+			const name = "quaymaster-own-images.static.k8s.io"
+			equal(t, name, at(one(all, "ValidatingAdmissionPolicyBinding", name), "spec", "policyName"))
+			if one(all, "ValidatingAdmissionPolicy", name) == nil || one(all, "ValidatingAdmissionPolicy", "quaymaster-own-images") != nil {
+				t.Error("the policy has another name")
 			}
 		}},
 		{"endpoints without a network policy of the chart", "networkPolicy: {endpoints: false}", func(t *testing.T, all []*unstructured.Unstructured) {
@@ -148,6 +186,59 @@ func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
 		}
 		for _, rule := range rules {
 			equal(t, verbs, rule.(map[string]any)["verbs"])
+		}
+	}
+}
+
+// native checks that one account, and no other, may write policies of the API server, and that its process has no other
+// role.
+func native(policies string) func(*testing.T, []*unstructured.Unstructured) {
+	return func(t *testing.T, all []*unstructured.Unstructured) {
+		for _, o := range all {
+			if o.GetName() != "quaymaster-native" && strings.Contains(fmt.Sprint(at(o, "rules")), "admissionpolic") {
+				t.Errorf("%s %s is about native policies, too", o.GetKind(), o.GetName())
+			}
+		}
+		for _, kind := range []string{"ClusterRoleBinding", "RoleBinding"} {
+			equal(t, []string{"quaymaster-native"}, bound(one(all, kind, "quaymaster-native")))
+		}
+		equal(t, []string{"quaymaster"}, bound(one(all, "RoleBinding", "quaymaster-native-webhooks")))
+		equal(t, []string{"quaymaster", "quaymaster-native"}, bound(one(all, "RoleBinding", "quaymaster-api-servers")))
+		deployment := one(all, "Deployment", "quaymaster-native")
+		equal(t, "quaymaster-native", at(deployment, "spec", "template", "spec", "serviceAccountName"))
+		equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=native"}, at(container(deployment), "args"))
+		equal(t, any(map[string]any{"nativePolicies": policies}), configuration(t, all, "quaymaster")["policies"])
+		for _, o := range all {
+			if o.GetKind() == "Deployment" && o.GetName() != "quaymaster-native" && strings.Contains(fmt.Sprint(at(container(o), "args")), "native") {
+				t.Errorf("%s has the role, too", o.GetName())
+			}
+		}
+	}
+}
+
+// cleanup checks that one account may delete, by a role that is empty, and that its Deployment has the role.
+func cleanup(account string, args []any) func(*testing.T, []*unstructured.Unstructured) {
+	return func(t *testing.T, all []*unstructured.Unstructured) {
+		role := one(all, "ClusterRole", "quaymaster-cleanup")
+		equal(t, nil, at(role, "rules"))
+		equal(t, []any{map[string]any{"matchLabels": map[string]any{"quaymaster.dev/aggregate-to-cleanup": "true"}}}, at(role, "aggregationRule", "clusterRoleSelectors"))
+		equal(t, []string{account}, bound(one(all, "ClusterRoleBinding", "quaymaster-cleanup")))
+		deployment := one(all, "Deployment", account)
+		equal(t, account, at(deployment, "spec", "template", "spec", "serviceAccountName"))
+		if args != nil {
+			equal(t, args, at(container(deployment), "args"))
+			equal(t, []string{account}, bound(one(all, "RoleBinding", "quaymaster-cleanup")))
+		}
+		if one(all, "ClusterRole", "quaymaster-lifetimes") != nil || configuration(t, all, "quaymaster")["cleanup"] != nil {
+			t.Error("labels for lifetimes have an effect, without a value that enables it")
+		}
+		for _, verb := range []string{"delete", "deletecollection"} {
+			for _, o := range all {
+				rules, _ := at(o, "rules").([]any)
+				if o.GetKind() == "ClusterRole" && o.GetName() != "quaymaster-reports" && strings.Contains(fmt.Sprint(rules), "verbs:["+verb) {
+					t.Errorf("%s may %s", o.GetName(), verb)
+				}
+			}
 		}
 	}
 }
@@ -210,11 +301,13 @@ func all(t *testing.T, all []*unstructured.Unstructured) {
 		"keyFile": "/etc/quaymaster-certificate/tls.key", "caFile": "/etc/quaymaster-certificate/ca.crt",
 	}, c["certificate"])
 	equal(t, "Ignore", c["webhooks"].(map[string]any)["failurePolicy"])
+	equal(t, map[string]any{"limit": 7, "ttl": true}, c["cleanup"])
 	// The dashboard is where reports are.
 	equal(t, "controller", at(one(all, "Service", "quaymaster-dashboard"), "spec", "selector", "app.kubernetes.io/component"))
 	equal(t, "admission", at(one(all, "Service", "quaymaster"), "spec", "selector", "app.kubernetes.io/component"))
 	for name, accounts := range map[string][]string{
-		"quaymaster": {"quaymaster"}, "quaymaster-controller": {"quaymaster-controller"},
+		"quaymaster": {"quaymaster"}, "quaymaster-controller": {"quaymaster-controller", "quaymaster-cleanup"},
+		"quaymaster-cleanup": {"quaymaster-cleanup"}, "quaymaster-lifetimes": {"quaymaster"},
 		"quaymaster-reports": {"quaymaster-controller"}, "quaymaster-scan": {"quaymaster-controller"}, "quaymaster-background": {"quaymaster-controller"},
 		"quaymaster-tokenreview": {"quaymaster", "quaymaster-controller"}, "quaymaster-accessreview": {"quaymaster", "quaymaster-controller"},
 	} {

@@ -72,6 +72,8 @@ func TestReusedValues(t *testing.T) {
 	for _, row := range []struct{ chart, missing, says string }{
 		{gatewayChart, "", ""},
 		{gatewayChart, "fixedUser", "fixedUser"},
+		{gatewayChart, "cleanup.ttl", "/cleanup"},
+		{gatewayChart, "native.policies", "/native"},
 		{gatewayChart, "ownNamespace", "ownNamespace"},
 		{gatewayChart, "breakGlass.enabled", "/breakGlass"},
 		{gatewayChart, "networkPolicy.endpoints", "/networkPolicy"},

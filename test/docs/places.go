@@ -19,7 +19,7 @@ const (
 func Pages() map[string]Place {
 	return map[string]Place{
 		"README.md":       Machine,
-		"docs/air-gap.md": Machine, "docs/apply.md": Machine, "docs/convert.md": Machine, "docs/expressions.md": Machine, "docs/from-connaisseur.md": Machine, "docs/notation.md": Machine,
+		"docs/air-gap.md": Machine, "docs/apply.md": Machine, "docs/cleanup.md": Machine, "docs/convert.md": Machine, "docs/expressions.md": Machine, "docs/from-connaisseur.md": Machine, "docs/notation.md": Machine,
 		"docs/private-sigstore.md": Machine, "docs/from-policy-controller.md": Machine, "docs/gitops.md": Machine,
 		"docs/high-availability.md": Machine, "docs/signed-manifests.md": Machine, "docs/troubleshooting.md": Machine, "docs/cold-start.md": Machine,
 		"docs/start.md": Cluster, "docs/from-kyverno.md": Cluster, "docs/multi-tenancy.md": Cluster, "docs/helm.md": Cluster,

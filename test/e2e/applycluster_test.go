@@ -104,6 +104,28 @@ spec:
   exceptions: [{policyName: teams, ruleNames: [known]}]
   match: {any: [{resources: {kinds: [ConfigMap], names: [bad], namespaces: [applylive-good]}}]}
 `,
+	"old.yaml": `apiVersion: kyverno.io/v2
+kind: ClusterCleanupPolicy
+metadata: {name: old}
+spec:
+  schedule: 0 3 * * *
+  context: [{name: teams, configMap: {name: teams, namespace: applylive-settings}}]
+  match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {about: applylive}}}}]}
+  conditions: {any: [{key: "{{ target.metadata.labels.owner || '' }}", operator: AnyNotIn, value: "{{ teams.data.names }}"}]}
+`,
+	"old-expression.yaml": `apiVersion: policies.kyverno.io/v1
+kind: DeletingPolicy
+metadata: {name: old}
+spec:
+  schedule: 0 3 * * *
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+    objectSelector: {matchLabels: {about: applylive}}
+  variables: [{name: teams, expression: "resource.Get('v1', 'configmaps', 'applylive-settings', 'teams').data.names"}]
+  conditions:
+  - {name: owner, expression: "!variables.teams.contains(object.metadata.labels.owner)"}
+  - {name: stage, expression: "namespaceObject.metadata.labels.stage == 'test'"}
+`,
 	"local.yaml":  "{apiVersion: v1, kind: ConfigMap, metadata: {name: local, namespace: applylive-good, labels: {about: applylive, owner: blog}}}",
 	"broken.yaml": "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: broken}\nspec: {rules: [{name: a, mach: {}}]}\n",
 }
@@ -159,6 +181,8 @@ func TestApplyCluster(t *testing.T) {
 		{reason: "another kubeconfig", arguments: "teams.yaml --kubeconfig nobody.kubeconfig", status: 2, out: "forbidden"},
 		{reason: "a context that is not there", arguments: "teams.yaml --context none", status: 2, out: `context "none" does not exist`},
 		{reason: "a policy that does not compile", arguments: "broken.yaml", status: 2, out: "mach"},
+		{reason: "an object to delete", arguments: "old.yaml", out: "would delete 1, 2 kept\n  delete  ConfigMap/applylive-bad/bad\nprotected: "},
+		{reason: "an object to delete, by an expression", arguments: "old-expression.yaml", out: "would delete 1, 2 kept\n  delete  ConfigMap/applylive-bad/bad\nprotected: "},
 		{reason: "offline", arguments: "teams.yaml --offline", status: 2, out: "--cluster needs one"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -170,12 +194,39 @@ func TestApplyCluster(t *testing.T) {
 	}
 }
 
-// applyLive runs the program in a folder, and returns its exit status and output.
+// TestScanDeletions lists the objects of a cluster that policies in files would delete.
+func TestScanDeletions(t *testing.T) {
+	p := plane(t)
+	must(t,
+		p.Namespace(t.Context(), "applylive-settings"),
+		p.Namespace(t.Context(), "applylive-good", "stage", "production"),
+		p.Namespace(t.Context(), "applylive-bad", "stage", "test"),
+		p.ApplyYAML(t.Context(), liveObjects))
+	folder := t.TempDir()
+	for name, content := range livePolicies {
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	must(t, writeContexts(filepath.Join(folder, "kubeconfig"), p))
+	for _, policy := range []string{"old.yaml", "old-expression.yaml"} {
+		status, said := runLive(t, folder, "scan", "--policy", policy)
+		if status != 0 || !strings.Contains(said, "would delete 1, 2 kept\n  delete  ConfigMap/applylive-bad/bad\nprotected: ") {
+			t.Errorf("%s: exit status %d:\n%s", policy, status, said)
+		}
+	}
+}
+
+// applyLive runs apply in a folder, and returns its exit status and output.
 func applyLive(t *testing.T, folder string, arguments ...string) (int, string) {
+	t.Helper()
+	return runLive(t, folder, append([]string{"apply", "--cluster"}, arguments...)...)
+}
+
+// runLive runs the program in a folder, and returns its exit status and output.
+func runLive(t *testing.T, folder string, arguments ...string) (int, string) {
 	t.Helper()
 	binary, err := shared.binary()
 	must(t, err)
-	command := exec.CommandContext(t.Context(), binary, append([]string{"apply", "--cluster"}, arguments...)...)
+	command := exec.CommandContext(t.Context(), binary, arguments...)
 	command.Dir, command.Env = folder, []string{"HOME=" + folder, "KUBECONFIG=" + filepath.Join(folder, "kubeconfig")}
 	said, err := command.CombinedOutput()
 	if command.ProcessState == nil {

@@ -59,8 +59,11 @@ func TestDefinitions(t *testing.T) {
 		})
 	}
 	all := []string{
-		"clusterimagepolicies.policy.sigstore.dev", "clusterpolicies.kyverno.io", "globalcontextentries.kyverno.io", "imageoverrides.quaymaster.dev",
-		"imagevalidatingpolicies.policies.kyverno.io", "mutatingpolicies.policies.kyverno.io", "namespacedimagevalidatingpolicies.policies.kyverno.io",
+		"cleanuppolicies.kyverno.io", "clustercleanuppolicies.kyverno.io",
+		"clusterimagepolicies.policy.sigstore.dev", "clusterpolicies.kyverno.io", "deletingpolicies.policies.kyverno.io",
+		"generatingpolicies.policies.kyverno.io", "globalcontextentries.kyverno.io", "imageoverrides.quaymaster.dev",
+		"imagevalidatingpolicies.policies.kyverno.io", "mutatingpolicies.policies.kyverno.io",
+		"namespaceddeletingpolicies.policies.kyverno.io", "namespacedgeneratingpolicies.policies.kyverno.io", "namespacedimagevalidatingpolicies.policies.kyverno.io",
 		"namespacedmutatingpolicies.policies.kyverno.io", "namespacedvalidatingpolicies.policies.kyverno.io", "policies.kyverno.io",
 		"policyexceptions.kyverno.io", "policyexceptions.policies.kyverno.io", "registrymirrors.quaymaster.dev", "trustroots.policy.sigstore.dev",
 		"validatingpolicies.policies.kyverno.io",

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,23 @@ spec:
 			return fmt.Errorf("the deletion is not refused: %w", err)
 		}
 		return nil
+	})
+	probes := 0
+	eventually(t, func(ctx context.Context) error { // until the controller watches
+		probes++
+		name := fmt.Sprintf("trigger-probe-%d", probes)
+		_, err := maps.Create(ctx, &core.ConfigMap{ObjectMeta: meta.ObjectMeta{Name: name}, Data: map[string]string{"state": "last"}}, meta.CreateOptions{})
+		if err == nil {
+			err = maps.Delete(ctx, name, meta.DeleteOptions{})
+		}
+		if err != nil {
+			return err
+		}
+		list, err := maps.List(ctx, meta.ListOptions{})
+		if err == nil && !slices.ContainsFunc(list.Items, func(m core.ConfigMap) bool { return strings.HasPrefix(m.Name, "was-trigger-probe-") }) {
+			err = errors.New("no deletion was followed yet")
+		}
+		return err
 	})
 	must(t, maps.Delete(t.Context(), "trigger-dry", meta.DeleteOptions{DryRun: []string{meta.DryRunAll}}))
 	if err := maps.Delete(t.Context(), "trigger-kept", meta.DeleteOptions{}); err == nil {

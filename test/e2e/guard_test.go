@@ -41,7 +41,9 @@ func guard(t *testing.T, namespace string, c gateway.Configuration) *scene {
 func (s *scene) endLead(t *testing.T) {
 	t.Helper()
 	drop := func() {
-		_ = s.client.CoordinationV1().Leases("quaymaster").Delete(context.WithoutCancel(t.Context()), "quaymaster", meta.DeleteOptions{})
+		for _, name := range []string{"quaymaster", "quaymaster-cleanup-leader", "quaymaster-native-leader"} {
+			_ = s.client.CoordinationV1().Leases("quaymaster").Delete(context.WithoutCancel(t.Context()), name, meta.DeleteOptions{})
+		}
 	}
 	drop()
 	t.Cleanup(drop)

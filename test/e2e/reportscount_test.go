@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/test/e2e/controlplane"
 	"github.com/quaymaster/quaymaster/test/e2e/gateway"
 	"github.com/quaymaster/quaymaster/test/e2e/process"
@@ -65,6 +67,7 @@ func TestReportsCount(t *testing.T) {
 			c.Reports.CountPasses = row.countPasses
 			s := guard(t, row.namespace, c)
 			s.putAll(t, countedPolicies(t, full))
+			s.awaitScan(t)
 			got := s.counts(t, row.workloads, row.each)
 			t.Logf("%s: %d pods, %d reports of %d bytes, %d writes, %v to create, settled %v after", row.reason, got.pods, got.objects, got.bytes, got.writes, got.created.Round(time.Millisecond), got.settled.Round(time.Millisecond))
 			reports := row.workloads * 2
@@ -141,6 +144,30 @@ func (s *scene) putAll(t *testing.T, policies []string) {
 	if now, err := s.documents(); err != nil || now != before+len(policies) {
 		t.Fatalf("the gateway has %d documents, want %d (%v)", now, before+len(policies), err)
 	}
+}
+
+// awaitScan waits for the end of a scan of the gateway's policies. One that runs while pods
+// are created writes reports of the part that it found.
+func (s *scene) awaitScan(t *testing.T) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		said, err := s.taken()
+		if err != nil {
+			return err
+		}
+		lease, err := s.client.CoordinationV1().Leases("quaymaster").Get(ctx, scanLease, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var at scan.Position
+		if err := json.Unmarshal([]byte(lease.Annotations["quaymaster.dev/scan-position"]), &at); err != nil {
+			return err
+		}
+		if at.Ended.IsZero() || !strings.HasSuffix(said, at.Basis.Policies) {
+			return fmt.Errorf("the scan is at %+v, the policies are %s", at, said)
+		}
+		return nil
+	})
 }
 
 // counts creates so many pods of each workload, or lone ones, and returns what their

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// maxProgram is how large the stripped program for linux/amd64 may be, in bytes. That includes all exported
-// methods of the types in it, called or not: CUE executes text/template, which calls methods by their names.
-const maxProgram = 140_000_000
+// maxProgram is how large the stripped program for linux/amd64 may be, in bytes. A quarter of it is exported
+// methods that nothing calls. The linker keeps those of all types in interfaces, since CUE's evaluator refers to
+// html/template, to debug itself, and a template calls methods by their names.
+const maxProgram = 125_000_000 // 2 MB more for the conversion to CEL and its comparison
 
 func TestProgramSize(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

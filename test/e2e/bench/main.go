@@ -98,7 +98,7 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.measure, "time", 4*time.Second, "time to measure, each phase and round")
 	flags.DurationVar(&s.warm, "warm", time.Second, "time before that which does not count")
 	flags.BoolVar(&s.gateway, "gateway", true, "measure the gateway")
-	flags.StringVar(&s.policy, "policy", clusterPolicy, "the gateway's policies: "+clusterPolicy+" or "+imageValidatingPolicy+", which want the image signed, or the 18 of "+podSecurity)
+	flags.StringVar(&s.policy, "policy", clusterPolicy, "the gateway's policies: "+clusterPolicy+" or "+imageValidatingPolicy+", which want the image signed, the 18 of "+podSecurity+", or 18 in CEL, evaluated by the API server and by the gateway: "+nativePolicies)
 	flags.BoolVar(&s.check, "check", false, "fail if a target is missed")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -110,8 +110,11 @@ func parse(args []string) (settings, error) {
 		}
 		s.users = append(s.users, n)
 	}
-	if s.policy != clusterPolicy && s.policy != imageValidatingPolicy && s.policy != podSecurity {
+	if s.policy != clusterPolicy && s.policy != imageValidatingPolicy && s.policy != podSecurity && s.policy != nativePolicies {
 		return s, fmt.Errorf("-policy: %q is no kind that is measured", s.policy)
+	}
+	if s.policy == nativePolicies && !s.gateway {
+		return s, errors.New("-policy " + nativePolicies + " is about the gateway: leave -gateway=false out")
 	}
 	if s.rounds < 1 || s.measure < time.Second || s.warm < 0 {
 		return s, errors.New("want at least one round of at least a second")

@@ -20,6 +20,7 @@ type measurement struct {
 	clientCPU     time.Duration // the same of this process, with the registry in it
 	peak          int64         // bytes of RssAnon of the webhook
 	registry      int           // requests to the registry, from start to end
+	calls         int           // requests that the gateway answered, from start to end
 	start, end    time.Time     // with the time that does not count
 }
 
@@ -33,6 +34,10 @@ func (s *stand) measure(ctx context.Context, p phase, users int, settings settin
 		defer func() { m.peak = peak() }() // after the return statement has set m
 	}
 	s.env.Registry.Reset()
+	calls, err := s.asked(ctx)
+	if err != nil {
+		return m, err
+	}
 	begin := time.Now()
 	if _, err := s.load(ctx, p, users, settings.warm); err != nil {
 		return m, err
@@ -51,6 +56,10 @@ func (s *stand) measure(ctx context.Context, p phase, users int, settings settin
 	if err != nil {
 		return m, err
 	}
+	answered, err := s.asked(ctx)
+	if err != nil {
+		return m, err
+	}
 	slices.Sort(took)
 	n := len(took)
 	each := func(i int) time.Duration { return (after[i] - before[i]) / time.Duration(n) }
@@ -58,7 +67,7 @@ func (s *stand) measure(ctx context.Context, p phase, users int, settings settin
 		rate: float64(n) / end.Sub(start).Seconds(),
 		p50:  took[n/2], p90: took[n*9/10], p99: took[n*99/100],
 		webhookCPU: each(0), serverCPU: each(1), clientCPU: each(2),
-		registry: len(s.env.Registry.Requests()), start: begin, end: end,
+		registry: len(s.env.Registry.Requests()), calls: answered - calls, start: begin, end: end,
 	}, nil
 }
 

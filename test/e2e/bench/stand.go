@@ -62,6 +62,7 @@ type stand struct {
 	body    []byte // of a request
 	bad     []byte // of one that the policies refuse
 	client  *http.Client
+	gateway *gateway.Gateway // nil without
 	phases  []phase
 	closers []func()
 	version string
@@ -77,7 +78,7 @@ func (s *stand) close() {
 func build(ctx context.Context, folder string, settings settings) (*stand, error) {
 	s := &stand{folder: folder}
 	var err error
-	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder})
+	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: settings.policy == nativePolicies})
 	if err != nil {
 		return s, err
 	}
@@ -95,7 +96,7 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 	if err != nil {
 		return s, err
 	}
-	if settings.policy == podSecurity {
+	if settings.policy == podSecurity || settings.policy == nativePolicies {
 		s.bad = s.body
 		s.body, err = encodePod(s.image.Name, restrict)
 		if err != nil {
@@ -117,7 +118,10 @@ func build(ctx context.Context, folder string, settings settings) (*stand, error
 	s.version = version.GitVersion
 	s.phases = []phase{{name: bare, namespace: "bench-bare"}, {name: allowing, namespace: "bench-pair"}, {name: patching, namespace: "bench-patching", pinned: true}}
 	if settings.gateway {
-		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: settings.policy != podSecurity})
+		s.phases = append(s.phases, phase{name: gated, namespace: "bench-gateway", pinned: s.bad == nil})
+	}
+	if settings.policy == nativePolicies {
+		s.phases = append(s.phases, phase{name: native, namespace: "bench-native"}, phase{name: written, namespace: "bench-written"})
 	}
 	for i := range s.phases {
 		if err := s.open(ctx, &s.phases[i], settings.policy); err != nil {
@@ -155,6 +159,10 @@ func (s *stand) open(ctx context.Context, p *phase, kind string) error {
 		return s.openPair(ctx, p)
 	case gated:
 		return s.openGateway(ctx, p, kind)
+	case native:
+		return s.openNative(ctx, p)
+	case written:
+		return s.openWritten(ctx, p)
 	default:
 		return nil
 	}
@@ -208,11 +216,14 @@ func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 	c.PlainHTTP(s.env.Registry.Host())
 	excluded := []string{"kube-system"}
 	for _, other := range s.phases {
-		if other.name != gated {
+		if other.name != gated && other.name != native {
 			excluded = append(excluded, other.namespace)
 		}
 	}
 	c.Webhooks.ExcludedNamespaces = &excluded
+	if kind == nativePolicies {
+		c.Policies.NativePolicies = "requested"
+	}
 	program := filepath.Join(s.folder, "quaymaster")
 	if err := peers.BuildQuaymaster(ctx, program); err != nil {
 		return err
@@ -222,7 +233,7 @@ func (s *stand) openGateway(ctx context.Context, p *phase, kind string) error {
 		return err
 	}
 	s.closers = append(s.closers, running.Kill)
-	p.webhook = running.Process
+	p.webhook, s.gateway = running.Process, running
 	if err := running.Ready(ctx); err != nil {
 		return err
 	}
@@ -242,6 +253,8 @@ func (s *stand) policy(kind, namespace string) (string, error) {
 	switch kind {
 	case podSecurity:
 		return standards()
+	case nativePolicies:
+		return webhookPolicies(namespace), nil
 	case clusterPolicy:
 		return s.env.YAML(env.Policy{Name: "signed", Namespaces: []string{namespace}})
 	}

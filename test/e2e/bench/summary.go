@@ -51,6 +51,7 @@ func rows() []row {
 		{"CPU of the webhook per pod, ms", milliseconds(func(m measurement) time.Duration { return m.webhookCPU }), format("%.3f"), true},
 		{"CPU of the API server per pod, ms", milliseconds(func(m measurement) time.Duration { return m.serverCPU }), format("%.3f"), true},
 		{"CPU of the client per pod, ms", milliseconds(func(m measurement) time.Duration { return m.clientCPU }), format("%.3f"), true},
+		{"requests to the gateway", func(m measurement) float64 { return float64(m.calls) }, format("%.0f"), false},
 		{"registry requests", func(m measurement) float64 { return float64(m.registry) }, format("%.0f"), false},
 	}
 }
@@ -63,8 +64,11 @@ func summarize(w io.Writer, s settings, stand *stand, results map[int][]round) e
 		stand.version, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), s.rounds, s.measure)
 	if s.gateway {
 		with := "one " + s.policy
-		if s.policy == podSecurity {
+		switch s.policy {
+		case podSecurity:
 			with = "the 18 policies of the Pod Security Standards, which enforce"
+		case nativePolicies:
+			with = "the 18 controls of the Pod Security Standards in CEL, of which the API server evaluates those for one namespace itself"
 		}
 		fmt.Fprintf(w, "The gateway has its default settings and %s: a tag is asked for again after %s.\n", with, tagAge)
 	}
@@ -72,7 +76,9 @@ func summarize(w io.Writer, s settings, stand *stand, results map[int][]round) e
 	for _, users := range s.users {
 		fmt.Fprintf(w, "\n%d users\n", users)
 		table(w, s, stand, results[users])
-		if s.gateway {
+		if s.policy == nativePolicies {
+			missed += judgeNative(w, results[users])
+		} else if s.gateway {
 			missed += judge(w, s.policy, results[users])
 		}
 	}

@@ -67,3 +67,23 @@ func TestTurns(t *testing.T) {
 		t.Errorf("forth %v, back %v", forth, back)
 	}
 }
+
+func TestJudgeNative(t *testing.T) {
+	for _, row := range []struct {
+		reason string
+		rate   float64
+		calls  int
+		missed int
+	}{
+		{"all is met", 98, 0, 0},
+		{"slower than by hand", 96, 0, 1},
+		{"a request to the gateway", 98, 1, 1},
+		{"slower than the webhook", 79, 0, 2},
+	} {
+		one := round{bare: {rate: 200}, gated: {rate: 80}, written: {rate: 100}, native: {rate: row.rate, calls: row.calls}}
+		said := &strings.Builder{}
+		if missed := judgeNative(said, []round{one, one, one}); missed != row.missed {
+			t.Errorf("%s: %d targets missed:\n%s", row.reason, missed, said)
+		}
+	}
+}

@@ -259,7 +259,7 @@ func (c *ControlPlane) StartControllers(ctx context.Context) error {
 		"--service-account-private-key-file=" + c.file("accounts.key"), "--root-ca-file=" + c.file("ca.crt"),
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--controllers=cronjob-controller,daemonset-controller,deployment-controller,garbage-collector-controller," +
-			"job-controller,namespace-controller,replicaset-controller,serviceaccount-controller,statefulset-controller",
+			"job-controller,namespace-controller,replicaset-controller,serviceaccount-controller,statefulset-controller,validatingadmissionpolicy-status-controller",
 	}})
 	return err
 }

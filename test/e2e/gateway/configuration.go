@@ -21,8 +21,10 @@ type Configuration struct {
 		Folders     []string `json:"folders,omitempty"`
 		Selector    string   `json:"selector,omitempty"`
 		WriteStatus string   `json:"writeStatus,omitempty"`
-		Audit       []string `json:"audit,omitempty"`
-		Expressions struct {
+		// NativePolicies are off, requested or auto; empty means that they are left alone.
+		NativePolicies string   `json:"nativePolicies,omitempty"`
+		Audit          []string `json:"audit,omitempty"`
+		Expressions    struct {
 			HTTPHosts []string `json:"httpHosts,omitempty"`
 		} `json:"expressions,omitzero"`
 	} `json:"policies,omitzero"`
@@ -73,6 +75,7 @@ type Configuration struct {
 	} `json:"dashboard,omitzero"`
 	Reports Reports `json:"reports,omitzero"`
 	Scan    Scan    `json:"scan,omitzero"`
+	Cleanup Cleanup `json:"cleanup,omitzero"`
 	Log     struct {
 		Level string `json:"level,omitempty"`
 	} `json:"log,omitzero"`
@@ -93,6 +96,14 @@ type Scan struct {
 	Interval string  `json:"interval,omitempty"`
 	QPS      float32 `json:"qps,omitempty"`
 	Follow   *bool   `json:"follow,omitempty"`
+}
+
+// Cleanup configures the deletion of objects.
+type Cleanup struct {
+	TTL          bool     `json:"ttl,omitempty"`
+	Limit        int      `json:"limit,omitempty"`
+	AllowedKinds []string `json:"allowedKinds,omitempty"`
+	QPS          float32  `json:"qps,omitempty"`
 }
 
 // Listen has the gateway's addresses; Start chooses the empty ones.

@@ -2,7 +2,7 @@ helm install quaymaster-crds deploy/helm/quaymaster-crds --namespace quaymaster 
 
 until kubectl wait --for=condition=Established crd --all; do sleep 0.2; done
 
-kubectl -n quaymaster run quaymaster-0 --image ghcr.io/quaymaster/quaymaster
+kubectl -n quaymaster run quaymaster-0 --image "$(helm template quaymaster deploy/helm/quaymaster --namespace quaymaster | sed -n 's/^ *image: *//p' | tr -d '"' | head -n 1)"
 
 helm install quaymaster deploy/helm/quaymaster --namespace quaymaster -f values.yaml
 
