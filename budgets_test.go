@@ -46,11 +46,11 @@ var budgets = []budget{
 			"workload":                           {2000, planned},
 			"report/compare":                     {2040, results},
 			"policy/dialect/kyverno":             {1875, planned},
-			"policy/dialect/kyverno/validate":    {1520, planned},
 			"registry/registrytest":              {1800, faults},
 			"policy/dialect/kyverno/match":       {1950, planned},
 			"policy/dialect/kyverno/rulecontext": {1850, planned},
 			"report/inventory":                   {1550, index},
+			"policy/convert/cel":                 {2500, planned},
 		},
 	},
 	{
@@ -71,7 +71,7 @@ var budgets = []budget{
 	{
 		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/config.Configuration":                         {29, mirrors},
+			"cmd/quaymaster/config.Configuration":                         {30, mirrors},
 			"policy/suite/document.Suite":                                 {25, mirrors},
 			"webhook/metrics.Readings":                                    {24, mirrors},
 			"policy/suite/document.Row":                                   {23, mirrors},
