@@ -112,9 +112,10 @@ func (l *liveObjects) each(ctx context.Context, progress *output.Progress, polic
 			})
 		})
 		switch {
-		case errors.Is(err, scan.ErrRefused):
-			progress.Clear()
-			l.t.Warn(fmt.Sprintf("%s are not compared: %v", kind, err))
+		case errors.Is(err, scan.ErrRefused): // equal on the objects that may be read says nothing of the others
+			for _, i := range chosen {
+				policies[i].Error = fmt.Sprintf("%s of the cluster: %v", kind, err)
+			}
 		case err != nil:
 			return fmt.Errorf("--from-cluster: list %s: %w", kind, err)
 		case n > 0 && read >= maxRunning:
