@@ -229,7 +229,7 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 			return rule, binding, err
 		}
 		v.Binding.Spec.PolicyName = name
-		v.Binding.Spec.MatchResources = p.outside(v.Binding.Spec.MatchResources)
+		v.Binding.Spec.MatchResources = p.outside(v.Binding.Spec.MatchResources, v.Policy.Spec.MatchConstraints)
 		passExempt(&v.Policy.Spec)
 		rule, err = of.object(validatingPolicies, p.versions.validating, name, v.Policy.Spec)
 		if err == nil {
@@ -245,7 +245,7 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 		return rule, binding, err
 	}
 	m.Binding.Spec.PolicyName = name
-	m.Binding.Spec.MatchResources = p.outside(m.Binding.Spec.MatchResources)
+	m.Binding.Spec.MatchResources = p.outside(m.Binding.Spec.MatchResources, m.Policy.Spec.MatchConstraints)
 	m.Policy.Spec.MatchConditions = conditions(m.Policy.Spec.MatchConditions)
 	rule, err = of.object(mutatingPolicies, p.versions.mutating, name, m.Policy.Spec)
 	if err == nil {
@@ -254,11 +254,34 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 	return rule, binding, err
 }
 
-// outside adds the label that opens a namespace in an emergency to the match of a binding.
-func (p *planner) outside(match *admission.MatchResources) *admission.MatchResources {
+// outside returns the match of a binding: it leaves out the namespaces that are exempt, and those with the label that opens
+// one in an emergency. An API server parses each selector for each request, so that the binding does not repeat what the
+// policy's own match leaves out.
+func (p *planner) outside(binding, constraints *admission.MatchResources) *admission.MatchResources {
+	if constraints != nil && constraints.NamespaceSelector != nil {
+		binding.NamespaceSelector.MatchExpressions = slices.DeleteFunc(binding.NamespaceSelector.MatchExpressions,
+			func(r meta.LabelSelectorRequirement) bool { return leavesOut(constraints.NamespaceSelector, r) })
+	}
 	if p.settings.BreakGlass {
-		match.NamespaceSelector.MatchExpressions = append(match.NamespaceSelector.MatchExpressions,
+		binding.NamespaceSelector.MatchExpressions = append(binding.NamespaceSelector.MatchExpressions,
 			meta.LabelSelectorRequirement{Key: configuration.BreakGlass, Operator: meta.LabelSelectorOpDoesNotExist})
 	}
-	return match
+	if len(binding.NamespaceSelector.MatchExpressions) == 0 {
+		return nil
+	}
+	return binding
+}
+
+// leavesOut reports whether a selector wants a label to have values of which an exclusion has none.
+func leavesOut(selector *meta.LabelSelector, exclusion meta.LabelSelectorRequirement) bool {
+	if exclusion.Operator != meta.LabelSelectorOpNotIn {
+		return false
+	}
+	excluded := func(value string) bool { return slices.Contains(exclusion.Values, value) }
+	if value, ok := selector.MatchLabels[exclusion.Key]; ok && !excluded(value) {
+		return true
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(r meta.LabelSelectorRequirement) bool {
+		return r.Key == exclusion.Key && r.Operator == meta.LabelSelectorOpIn && len(r.Values) > 0 && !slices.ContainsFunc(r.Values, excluded)
+	})
 }

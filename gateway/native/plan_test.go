@@ -2,13 +2,20 @@ package native
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	admission "k8s.io/api/admissionregistration/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/quaymaster/quaymaster/gateway/native/record"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 const (
@@ -148,7 +155,7 @@ func TestNamespacedPolicy(t *testing.T) {
 		if got := fmt.Sprint(rule.Object["spec"]); !strings.Contains(got, "namespaceSelector:map[matchExpressions:[map[key:kubernetes.io/metadata.name operator:In values:[a-b]]]") || !strings.Contains(got, "scope:Namespaced") {
 			t.Errorf("the policy is not limited to its namespace: %s", got)
 		}
-		want := "map[matchResources:map[namespaceSelector:map[matchExpressions:[map[key:kubernetes.io/metadata.name operator:NotIn values:[kube-system quaymaster]] " +
+		want := "map[matchResources:map[namespaceSelector:map[matchExpressions:[" +
 			"map[key:quaymaster.dev/break-glass operator:DoesNotExist]]]] policyName:a-b-c.a-b.namespacedvalidatingpolicy.quaymaster.dev validationActions:[Deny]]"
 		if got := fmt.Sprint(binding.Object["spec"]); got != want {
 			t.Errorf("the binding is\n%s\nwant\n%s", got, want)
@@ -182,4 +189,61 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%s: %d objects, %q", id, len(p.objects), p.reason)
 		}
 	}
+}
+
+// TestOutside: what a binding does not repeat is what the policy's own selector leaves out, for each namespace.
+func TestOutside(t *testing.T) {
+	in := func(o meta.LabelSelectorOperator, values ...string) meta.LabelSelectorRequirement {
+		return meta.LabelSelectorRequirement{Key: core.LabelMetadataName, Operator: o, Values: values}
+	}
+	exclusion := in(meta.LabelSelectorOpNotIn, "kube-system", "quaymaster")
+	for _, row := range []struct {
+		reason  string
+		policy  *meta.LabelSelector
+		repeats bool
+	}{
+		{"a policy of all namespaces", nil, true},
+		{"an empty selector", &meta.LabelSelector{}, true},
+		{"another namespace", &meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{in(meta.LabelSelectorOpIn, "shop", "web")}}, false},
+		{"another namespace by its label", &meta.LabelSelector{MatchLabels: map[string]string{core.LabelMetadataName: "shop"}}, false},
+		{"one of them is exempt", &meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{in(meta.LabelSelectorOpIn, "shop", "kube-system")}}, true},
+		{"an exempt one alone", &meta.LabelSelector{MatchLabels: map[string]string{core.LabelMetadataName: "quaymaster"}}, true},
+		{"all but another namespace", &meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{in(meta.LabelSelectorOpNotIn, "shop")}}, true},
+		{"any name", &meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{in(meta.LabelSelectorOpExists)}}, true},
+		{"another label", &meta.LabelSelector{MatchLabels: map[string]string{"stage": "live"}}, true},
+	} {
+		for _, breakGlass := range []bool{false, true} {
+			t.Run(fmt.Sprint(row.reason, ", break glass ", breakGlass), func(t *testing.T) {
+				p := &planner{settings: Settings{BreakGlass: breakGlass}}
+				binding := &admission.MatchResources{NamespaceSelector: &meta.LabelSelector{MatchExpressions: []meta.LabelSelectorRequirement{exclusion}}}
+				got := p.outside(binding.DeepCopy(), &admission.MatchResources{NamespaceSelector: row.policy})
+				if repeats := got != nil && strings.Contains(fmt.Sprint(got.NamespaceSelector), "NotIn"); repeats != row.repeats {
+					t.Errorf("the binding repeats it: %v, want %v: %v", repeats, row.repeats, got)
+				}
+				for _, name := range []string{"shop", "web", "else", "kube-system", "quaymaster"} {
+					for _, extra := range []map[string]string{nil, {"stage": "live"}, {configuration.BreakGlass: "yes"}} {
+						of := map[string]string{core.LabelMetadataName: name}
+						maps.Copy(of, extra)
+						want := selects(t, row.policy, of) && selects(t, binding.NamespaceSelector, of) && (!breakGlass || of[configuration.BreakGlass] == "")
+						if both := selects(t, row.policy, of) && (got == nil || selects(t, got.NamespaceSelector, of)); both != want {
+							t.Errorf("a namespace with %v is asked about: %v, want %v", of, both, want)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// selects reports whether a selector selects labels; none selects all.
+func selects(t *testing.T, by *meta.LabelSelector, of map[string]string) bool {
+	t.Helper()
+	if by == nil {
+		return true
+	}
+	s, err := meta.LabelSelectorAsSelector(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Matches(labels.Set(of))
 }
