@@ -40,10 +40,13 @@ func (p Path) At(key string) Path {
 // Sure is the location once the value is known to be there.
 func (p Path) Sure() Path { return Path{Direct: p.Direct} }
 
-// Or reads the value, or another one where it is not there.
+// Or reads the value, or another one where it is not there or null.
 func (p Path) Or(otherwise string) string {
-	if p.Optional == "" {
+	switch {
+	case p.Optional == "":
 		return p.Direct
+	case p.Nil && otherwise != "null":
+		return "(" + p.Or("null") + " != null ? " + p.Direct + " : " + otherwise + ")"
 	}
 	return p.Optional + ".orValue(" + otherwise + ")"
 }

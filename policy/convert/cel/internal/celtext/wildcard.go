@@ -34,6 +34,8 @@ func NotMatches(pattern, value string) string {
 		return value + " == ''"
 	case !strings.ContainsAny(pattern, "*?"):
 		return value + " != " + String(pattern)
+	case strings.Trim(pattern, "*") == "":
+		return value + ".size() < 0"
 	}
 	return "!" + Matches(pattern, value)
 }

@@ -206,10 +206,13 @@ func (c compiler) one(object map[string]any, path string) (result, error) {
 	if err != nil {
 		return result{}, below(source.Below(path, "value"), err)
 	}
+	name, _ := object["operator"].(string)
+	if name == "AnyIn" {
+		key.Term = withoutNull(key.Term)
+	}
 	if key.Null && key.Missing || value.Null && value.Missing {
 		return result{}, &source.Unsupported{Path: path, Found: "a value that may be null, or missing, which is an error: write a default"}
 	}
-	name, _ := object["operator"].(string)
 	made, err := c.operator(name, key.Term, value.Term)
 	if err != nil {
 		return made, below(path, err)
@@ -221,6 +224,17 @@ func (c compiler) one(object map[string]any, path string) (result, error) {
 	made.needs = slices.Concat(key.Needs, value.Needs)
 	made.strict = key.Missing || value.Missing || key.Fails || value.Fails
 	return made, nil
+}
+
+// withoutNull is a list that an API server may write as null, as the verbs of a ClusterRole's rule: an empty one then.
+func withoutNull(t term.Term) term.Term {
+	if t.Path == nil || !t.Path.Nil || t.List == nil || t.List.Element != nil || strings.Count(t.Path.Optional, "?") > 1 {
+		return t
+	}
+	t.List, t.Null = t.List.Clone(), false
+	first := &t.List.Levels[0]
+	first.Strict, first.StrictRank = "("+t.Path.Direct+" != null ? "+t.Path.Direct+" : [])", term.Primary
+	return t
 }
 
 // elementOf is an element of a list, and any other value itself.

@@ -165,7 +165,7 @@ func (c compiler) textEquals(key term.Term, text string, positive bool) (result,
 		return result{}, err
 	}
 	made := whole(celtext.Matches(text, value))
-	if !strings.ContainsAny(text, "*?") || text == "?*" {
+	if !strings.ContainsAny(text, "*?") || text == "?*" || strings.Trim(text, "*") == "" {
 		made = relation(celtext.Matches(text, value), celtext.NotMatches(text, value))
 	}
 	if !c.covers(key, positive) || text == "?*" {

@@ -132,6 +132,9 @@ func (c *compiler) member(on term.Term, name string) (term.Term, error) {
 	// A member of a value of another type is null in the source. It fails in the result, which denies then.
 	out := term.Term{Rank: term.Primary, Shape: of, Missing: true, Null: on.Null || !on.Shape.Is(shape.Object) && on.Shape.Kinds != shape.Any}
 	at.Nil = !sure && of.May(shape.List) && on.Shape.MayBeNil(name)
+	if at.Nil {
+		at.Present = at.Or("null") + " != null"
+	}
 	out.Null = out.Null || at.Nil
 	if sure && on.Path.Optional == "" && !on.Null {
 		at = celtext.Path{Direct: at.Direct}

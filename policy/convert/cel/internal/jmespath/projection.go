@@ -72,7 +72,7 @@ func (c *compiler) listIn(left jp.ASTNode, on term.Term, flattens bool) (term.Te
 	if err != nil {
 		return base, err
 	}
-	if base.List == nil || !base.Shape.Is(shape.List) || base.Path != nil && base.Path.Nil {
+	if base.List == nil || !base.Shape.Is(shape.List) {
 		return base, refuse("a list of a value that may be none")
 	}
 	return base, nil
