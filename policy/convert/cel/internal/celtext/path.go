@@ -37,6 +37,19 @@ func (p Path) At(key string) Path {
 	return member
 }
 
+// Index returns the location of a member whose name an expression has: a text, which binds more than a relation.
+func (p Path) Index(name string) Path {
+	base := p.Direct
+	if p.Optional != "" {
+		base = p.Optional
+	}
+	member := Path{Direct: p.Direct + "[" + name + "]", Optional: base + "[?" + name + "]", Present: name + " in " + p.Direct}
+	if p.Optional != "" {
+		member.Present = member.Optional + ".hasValue()"
+	}
+	return member
+}
+
 // Sure is the location once the value is known to be there.
 func (p Path) Sure() Path { return Path{Direct: p.Direct} }
 

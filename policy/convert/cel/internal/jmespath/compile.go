@@ -2,6 +2,7 @@ package jmespath
 
 import (
 	"fmt"
+	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
 
@@ -128,7 +129,10 @@ func (c *compiler) member(on term.Term, name string) (term.Term, error) {
 		at := celtext.Path{Direct: on.In(term.Primary)}
 		on.Path = &at
 	}
-	at := on.Path.At(name)
+	at, err := c.at(*on.Path, name)
+	if err != nil {
+		return on, err
+	}
 	// A member of a value of another type is null in the source. It fails in the result, which denies then.
 	out := term.Term{Rank: term.Primary, Shape: of, Missing: true, Null: on.Null || !on.Shape.Is(shape.Object) && on.Shape.Kinds != shape.Any}
 	at.Nil = !sure && of.May(shape.List) && on.Shape.MayBeNil(name)
@@ -142,6 +146,21 @@ func (c *compiler) member(on term.Term, name string) (term.Term, error) {
 	}
 	out.Path, out.Text = &at, at.Direct
 	return c.asList(out), nil
+}
+
+// at is the location of a member, in the name of which there may be variables. The source writes them into the
+// expression before it parses that, so that they must not have signs of the language: names have none.
+func (c *compiler) at(of celtext.Path, name string) (celtext.Path, error) {
+	if !strings.Contains(name, markOpen) {
+		return of.At(name), nil
+	}
+	for _, hole := range c.holes {
+		if !hole.Sure() || hole.Fails || !hole.Shape.Plain || !hole.Is(shape.Text) {
+			return of, refuse("a key with a variable that may be missing, or have other signs than those of names")
+		}
+	}
+	key, err := c.filled(name)
+	return of.Index(key.In(term.Sum)), err
 }
 
 // asList gives a value that is a list its levels.

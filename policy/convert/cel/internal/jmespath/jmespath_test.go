@@ -136,7 +136,7 @@ func sorted(v any) any {
 var pods = []string{
 	"{spec: {containers: [{name: a, image: a}]}}",
 	"{spec: {hostNetwork: true, nodeName: node, priority: 5, containers: [{name: a, image: 'a:1', ports: [{containerPort: 1, hostPort: 80}, {containerPort: 2}]}]}}",
-	"{spec: {volumes: [], containers: [{name: a, image: b, resources: {limits: {memory: 1Gi}}}, {name: b, image: a, resources: {limits: {memory: 1Gi}, requests: {memory: 1Gi}}}]}}",
+	"{metadata: {labels: {CREATE: v}, annotations: {a/CREATE: x}}, spec: {volumes: [], containers: [{name: a, image: b, resources: {limits: {memory: 1Gi}}}, {name: b, image: a, resources: {limits: {memory: 1Gi}, requests: {memory: 1Gi}}}]}}",
 	"{metadata: {labels: {app: a}, annotations: {'x.y/z': v}}, spec: {nodeSelector: {a: b}, initContainers: [{name: i, image: i, securityContext: {capabilities: {add: [x, Y], drop: [all]}}}], containers: [{name: a, image: a}], volumes: [{name: v, hostPath: {path: /a}}]}}",
 	"{metadata: {labels: {app: ''}, annotations: {}, ownerReferences: [{kind: Job}]}, spec: {containers: [{name: a, image: a, livenessProbe: {}, securityContext: {capabilities: {add: []}}}], volumes: [{name: v, secret: {secretName: s}}, {name: w, configMap: {}}]}}",
 }
@@ -173,6 +173,8 @@ func TestCompile(t *testing.T) {
 		{"not", "!(request.object.spec.hostNetwork)", "!object.spec.?hostNetwork.orValue(false)"},
 		{"an order", "request.object.spec.priority > `3`", "object.spec.priority > 3"},
 		{"a nested variable", "starts_with('{{ request.object.spec.containers[0].image }}', 'a:')", "object.spec.containers[0].image.startsWith('a:')"},
+		{"a variable as a key", `request.object.metadata.labels."{{ request.operation }}" || ''`, "object.metadata.?labels[?request.operation].orValue('')"},
+		{"a variable within a key", `request.object.metadata.annotations."a/{{ request.operation }}"`, "object.metadata.annotations['a/' + request.operation]"},
 		{"an expression for texts", "regex_match('^a[:].$', request.object.spec.containers[0].image)", "object.spec.containers[0].image.matches('^a[:].$')"},
 	} {
 		made, err := jmespath.Compile(c.text, scopeOf(t, pod()))
@@ -203,6 +205,20 @@ func TestCompile(t *testing.T) {
 			if wantErr == nil && gotErr == nil && !same(want, got) && (!empty || !same(got, []any{})) {
 				t.Errorf("%s: %s of %s: %v, was %v", c.reason, made.Text, text, got, want)
 			}
+		}
+	}
+}
+
+// TestKeysRefused: a variable in a key is refused where the source could read another expression than the result.
+func TestKeysRefused(t *testing.T) {
+	for reason, text := range map[string]string{
+		"a key that may be missing":          `request.object.metadata.labels."{{ request.object.metadata.labels.app }}"`,
+		"a text that may have quotes":        `request.object.metadata.labels."{{ request.object.spec.containers[0].image }}" || ''`,
+		"a field, where the type has others": `request.object.spec."{{ request.operation }}" || ''`,
+		"a variable":                         `"{{ request.operation }}".metadata.name`,
+	} {
+		if made, err := jmespath.Compile(text, scopeOf(t, pod())); err == nil {
+			t.Errorf("%s: %s", reason, made.Text)
 		}
 	}
 }
