@@ -224,6 +224,8 @@ func TestVerifyImages(t *testing.T) {
 		{"one of several conditions", scanned + "{any: [{key: '{{ verdict }}', operator: Equals, value: clean}, {key: '{{ verdict }}', operator: Equals, value: Clean}]}]}]"},
 		{"an expression", scanned + "{all: [{key: \"{{ regex_match('^https://ci.example/v[0-9].[0-9]$', '{{ builder.id }}') }}\", operator: Equals, value: true}]}]}]"},
 		{"a number", scanned + "{all: [{key: '{{ score }}', operator: GreaterThan, value: 3}]}]}]"},
+		{"an equal number", scanned + "{all: [{key: '{{ score }}', operator: Equals, value: 7}]}]}]"},
+		{"a boolean", scanned + "{any: [{key: '{{ verdict }}', operator: Equals, value: true}, {key: '{{ score }}', operator: Equals, value: 10}]}]}]"},
 		{"a member of the request", scanned + "{all: [{key: '{{ request.namespace }}', operator: Equals, value: shop}, {key: '{{ verdict }}', operator: Equals, value: clean}]}]}]"},
 		{"conditions on two types", all + "attestations: [{name: scan, type: SCAN, attestors: [{entries: [" + ofKey + "]}], conditions: [{all: [{key: '{{ verdict }}', operator: Equals, value: clean}]}]}, " +
 			"{name: other, type: 'https://example.com/other/v1', attestors: [{entries: [" + ofKey + "]}], conditions: [{all: [{key: '{{ length(found) }}', operator: Equals, value: 2}]}]}]"},
@@ -245,7 +247,7 @@ func TestVerifyImages(t *testing.T) {
 				if conditional && strings.HasPrefix(want, "deny") && got == "error [indeterminate/Enforce] []" {
 					got = want // the statement has no value that the condition reads
 				}
-				isText := c.reason == "a number" && strings.Contains(image.Reason, "score:7") && strings.Contains(image.Reason, "v1]") // and is denied
+				isText := slices.Contains([]string{"a number", "an equal number"}, c.reason) && strings.Contains(image.Reason, "score:7") && strings.Contains(image.Reason, "v1]") // and is denied
 				if want != got && !isText {
 					t.Errorf("%s: %s, was %s\n%s", image.Reason, got, want, written)
 				}

@@ -113,6 +113,10 @@ func (c compiler) equalValues(key, value term.Term, positive bool) (result, erro
 
 // equalsFixed compares with a value of the policy.
 func (c compiler) equalsFixed(key term.Term, value any, positive bool) (result, error) {
+	if _, isText := value.(string); c.use == acts && positive && key.Shape.Kinds == shape.Any && !isText {
+		literal := term.Literal(value) // a text is not equal, which may be in the source: what is in doubt does not hold
+		return relation(key.In(term.Sum)+" == "+literal, key.In(term.Sum)+" != "+literal), nil
+	}
 	switch v := value.(type) {
 	case bool:
 		if !key.Is(shape.Bool) {
