@@ -62,7 +62,7 @@ func TestConversions(t *testing.T) {
 	t.Logf("%d of %d policies convert; %d objects of %d for each, %d matched, in %s", len(carried), len(all), total, objects, matched, time.Since(began).Round(time.Second))
 }
 
-// TestShare reports how many policies convert, and the constructs of the others, the most frequent first.
+// TestShare reports how many policies and exceptions convert, and the constructs of the others, the most frequent first.
 func TestShare(t *testing.T) {
 	all := corpus(t)
 	count := func(name string, of []converted) {
@@ -83,7 +83,7 @@ func TestShare(t *testing.T) {
 				constructs[construct]++
 			}
 		}
-		t.Logf("%s: %d of %d policies convert (%d %%)", name, carried, len(of), 100*carried/max(1, len(of)))
+		t.Logf("%s: %d of %d policies and exceptions convert (%d %%)", name, carried, len(of), 100*carried/max(1, len(of)))
 		for _, construct := range slices.SortedFunc(maps.Keys(constructs), func(a, b string) int {
 			if constructs[a] != constructs[b] {
 				return constructs[b] - constructs[a]

@@ -3,6 +3,7 @@ package conversions
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,7 +52,7 @@ func isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// corpus converts every policy of kyverno.io in the folders, each once.
+// corpus converts every policy and exception of kyverno.io in the folders, each once.
 func corpus(t testing.TB) (all []converted) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -66,12 +67,17 @@ func corpus(t testing.TB) (all []converted) {
 			if ext := filepath.Ext(path); entry.IsDir() || ext != ".yaml" && ext != ".yml" {
 				return nil
 			}
-			for _, policy := range policiesOf(path) {
-				key := string(policy.JSON())
-				if !seen[key] {
-					seen[key] = true
-					all = append(all, convert(path, policy))
+			for _, document := range append(policiesOf(path), exceptionsOf(path)...) {
+				key := string(document.JSON())
+				if seen[key] {
+					continue
 				}
+				seen[key] = true
+				if document.Kind() == "PolicyException" {
+					all = append(all, convertException(path, document))
+					continue
+				}
+				all = append(all, convert(path, document))
 			}
 			return nil
 		})
@@ -82,8 +88,8 @@ func corpus(t testing.TB) (all []converted) {
 	return all
 }
 
-// policiesOf reads the policies of a file; one that is no manifest has none.
-func policiesOf(path string) (policies []workload.Object) {
+// documentsOf reads the documents of a file; one that is no manifest has none.
+func documentsOf(path string) []workload.Object {
 	text, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(text, []byte("kyverno.io/")) {
 		return nil
@@ -92,7 +98,22 @@ func policiesOf(path string) (policies []workload.Object) {
 	if err != nil {
 		return nil
 	}
-	for _, o := range objects {
+	return objects
+}
+
+// exceptionsOf reads the exceptions of a file.
+func exceptionsOf(path string) (exceptions []workload.Object) {
+	for _, o := range documentsOf(path) {
+		if spec, _ := o.Content()["spec"].(map[string]any); o.Group() == "kyverno.io" && o.Kind() == "PolicyException" && spec["exceptions"] != nil {
+			exceptions = append(exceptions, o)
+		}
+	}
+	return exceptions
+}
+
+// policiesOf reads the policies of a file.
+func policiesOf(path string) (policies []workload.Object) {
+	for _, o := range documentsOf(path) {
 		if spec, _ := o.Content()["spec"].(map[string]any); spec == nil || spec["rules"] == nil && spec["schedule"] == nil {
 			continue // what a test of another engine expects of a policy
 		}
@@ -120,6 +141,25 @@ func convert(file string, policy workload.Object) converted {
 	if c.err != nil {
 		c.err = fmt.Errorf("%w in\n%s", c.err, text)
 	}
+	return c
+}
+
+// convertException converts an exception with the policies of its folder: its problems are those that they do not have
+// without it. It has no result that is compared, for an exception decides with its policies alone.
+func convertException(file string, exception workload.Object) converted {
+	folder := filepath.Dir(file)
+	c := converted{file: file, pair: equality.Pair{Name: exception.Name(), Source: []workload.Object{exception}}, hasSuite: hasSuite(folder)}
+	var policies []workload.Object
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	for _, name := range files {
+		policies = append(policies, policiesOf(name)...)
+	}
+	before, err1 := cel.Convert(policies, cel.Options{})
+	after, err2 := cel.Convert(append(policies, exception), cel.Options{})
+	c.err = errors.Join(err, err1, err2)
+	c.problems = slices.DeleteFunc(after.Problems, func(p cel.Problem) bool {
+		return slices.ContainsFunc(before.Problems, func(other cel.Problem) bool { return other.Path == p.Path })
+	})
 	return c
 }
 
