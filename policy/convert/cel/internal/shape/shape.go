@@ -238,6 +238,10 @@ func isMeta(t reflect.Type) bool { return t == reflect.TypeFor[meta.ObjectMeta](
 
 // isName reports whether an API server refuses a member with other signs than those of names.
 func isName(t reflect.Type, name string) bool {
+	switch t {
+	case reflect.TypeFor[core.Container](), reflect.TypeFor[core.EphemeralContainerCommon](), reflect.TypeFor[core.Volume]():
+		return name == "name"
+	}
 	return isMeta(t) && (name == "name" || name == "namespace" || name == "uid")
 }
 
