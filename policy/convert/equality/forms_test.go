@@ -107,3 +107,22 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
+
+// TestNamespaced: most objects are in the namespace of a policy that has one, and its rules are tried with them.
+func TestNamespaced(t *testing.T) {
+	within := func(text, kind, namespaced string) string {
+		return strings.Replace(strings.Replace(text, "kind: "+kind, "kind: "+namespaced, 1), "{name: p", "{namespace: shop, name: p", 1)
+	}
+	source := within(rule(wantsTeam), "ClusterPolicy", "Policy")
+	result := validating(configMaps, "validations: [{expression: \"object.metadata.?labels.?team.orValue('') != ''\", messageExpression: \"'a team, ' + object.metadata.name\"}]")
+	result = within(result, "ValidatingPolicy", "NamespacedValidatingPolicy")
+	report := compare(t, source, result, false)
+	if !report.Equal() || report.Matched*2 < report.Objects || len(report.Untried) > 0 {
+		t.Errorf("%+v", report)
+	}
+	for _, m := range [][2]string{{"!= ''", "== ''"}, {"?labels.?team.orValue('')", "labels.team"}, {"namespace: shop", "namespace: shops"}} {
+		if report := compare(t, source, strings.Replace(result, m[0], m[1], 1), true); report.Equal() {
+			t.Errorf("%q -> %q is not found", m[0], m[1])
+		}
+	}
+}

@@ -30,6 +30,8 @@ type Facts struct {
 	Users      map[string]bool
 	// Own are the texts of patterns with operators: Kyverno takes a value that is one.
 	Own map[string]bool
+	// Home is the namespace of policies that have one: they match its objects alone. Empty for others.
+	Home string
 	// Lookups are the objects besides the request's own that policies read, change or copy.
 	Lookups []Lookup
 }
@@ -75,6 +77,10 @@ func (f *Facts) addValue(v any, to ...Path) {
 func (f *Facts) Read(document map[string]any) {
 	f.addPath(Path{"metadata", "labels"})
 	f.addPath(Path{"metadata", "annotations"})
+	meta, _ := document["metadata"].(map[string]any)
+	if namespace, _ := meta["namespace"].(string); namespace != "" && document["kind"] != "PolicyException" {
+		f.Home = namespace
+	}
 	spec, _ := document["spec"].(map[string]any)
 	f.node(spec, scope{})
 }

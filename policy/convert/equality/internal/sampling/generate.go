@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"cmp"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -53,7 +54,7 @@ const maxCorpus = 300
 // NewGenerator returns a generator of requests about objects of the kinds that targets match, from the paths and values
 // of policies. Given samples are varied, too.
 func NewGenerator(f *facts.Facts, targets []policy.Target, seed uint64, given []*Sample) *Generator {
-	g := &Generator{from: rand.New(rand.NewPCG(seed, 0)), kinds: kindsOf(targets), seen: map[string]bool{}} //nolint:gosec // a repeatable choice
+	g := &Generator{from: rand.New(rand.NewPCG(seed, 0)), kinds: kindsOf(targets, homeOf(f)), seen: map[string]bool{}} //nolint:gosec // a repeatable choice
 	g.values = append(f.Candidates(g.from), times(f.Values())...)
 	for _, key := range slices.Sorted(maps.Keys(f.Paths)) {
 		p := f.Paths[key]
@@ -78,13 +79,16 @@ func NewGenerator(f *facts.Facts, targets []policy.Target, seed uint64, given []
 	}
 	g.circumstancesOf(f)
 	g.fill(given)
-	g.lookups = lookupsOf(f.Lookups)
+	g.lookups = lookupsOf(f.Lookups, homeOf(f))
 	return g
 }
 
+// homeOf is the namespace of most objects.
+func homeOf(f *facts.Facts) string { return cmp.Or(f.Home, "default") }
+
 // circumstancesOf collects the namespaces and users of requests.
 func (g *Generator) circumstancesOf(f *facts.Facts) {
-	g.namespaces = []string{"default", "kube-system"}
+	g.namespaces = slices.Compact([]string{homeOf(f), "default", "kube-system"})
 	for _, pattern := range slices.Sorted(maps.Keys(f.Namespaces)) {
 		g.namespaces = append(g.namespaces, slices.DeleteFunc(facts.Members(strings.TrimPrefix(pattern, "!")), func(n string) bool {
 			return len(validation.IsDNS1123Label(n)) > 0
@@ -242,7 +246,7 @@ func complete(tree map[string]any, of *kind) {
 	if namespace, _ := meta["namespace"].(string); of.cluster {
 		delete(meta, "namespace")
 	} else if namespace == "" {
-		meta["namespace"] = "default"
+		meta["namespace"] = of.home
 	}
 	if at, ok := of.template(); ok {
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {

@@ -22,14 +22,15 @@ type kind struct {
 	cluster                        bool
 	operations                     []string
 	subresources                   []string
-	other                          bool // the policies match no object of it
+	other                          bool   // the policies match no object of it
+	home                           string // the namespace of most objects
 }
 
 // maxKinds bounds the kinds of one policy: a rule about all kinds reads few paths of each.
 const maxKinds = 16
 
 // kindsOf returns the kinds that the targets of both sides match, and one that they do not.
-func kindsOf(targets []policy.Target) []kind {
+func kindsOf(targets []policy.Target, home string) []kind {
 	found := map[string]*kind{}
 	add := func(t policy.Target, r constraint.Resource) {
 		of := r.Group + "/" + r.Kind
@@ -38,7 +39,7 @@ func kindsOf(targets []policy.Target) []kind {
 			if len(found) >= maxKinds {
 				return
 			}
-			k = &kind{group: r.Group, version: versionOf(r.Group, r.Kind, t.Version), name: r.Kind, resource: r.Name, cluster: r.Cluster}
+			k = &kind{group: r.Group, version: versionOf(r.Group, r.Kind, t.Version), name: r.Kind, resource: r.Name, cluster: r.Cluster, home: home}
 			found[of] = k
 		}
 		for _, operation := range t.Operations {
@@ -127,7 +128,7 @@ func (k *kind) hasSpec() bool {
 func (k *kind) base() map[string]any {
 	meta := map[string]any{"name": "web"}
 	if !k.cluster {
-		meta["namespace"] = "default"
+		meta["namespace"] = k.home
 	}
 	tree := map[string]any{"apiVersion": k.apiVersion(), "kind": k.name, "metadata": meta}
 	if k.hasSpec() {

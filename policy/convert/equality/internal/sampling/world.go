@@ -22,7 +22,7 @@ type lookup struct {
 }
 
 // lookupsOf finds the kinds of look-ups.
-func lookupsOf(all []facts.Lookup) (found []lookup) {
+func lookupsOf(all []facts.Lookup, home string) (found []lookup) {
 	for _, of := range all {
 		i := slices.IndexFunc(constraint.Known(), func(r constraint.Resource) bool {
 			return r.Group == of.Group && (r.Kind == of.Kind || of.Kind == "" && strings.EqualFold(r.Name, of.Resource))
@@ -36,7 +36,7 @@ func lookupsOf(all []facts.Lookup) (found []lookup) {
 		default:
 			r.Name = constraint.NameOf(of.Kind)
 		}
-		found = append(found, lookup{of, kind{group: of.Group, version: of.Version, name: r.Kind, resource: r.Name, cluster: r.Cluster}})
+		found = append(found, lookup{of, kind{group: of.Group, version: of.Version, name: r.Kind, resource: r.Name, cluster: r.Cluster, home: home}})
 	}
 	return found
 }
