@@ -27,6 +27,8 @@ type Decision struct {
 	Reasons []Reason
 	// Facts are the claims that met the requirements.
 	Facts []verify.Fact
+	// BuildLevel is the SLSA build level that the claims show; 0 where it was not verified.
+	BuildLevel int
 }
 
 // Lacking returns the decision with the reason why a required digest is missing, which denies

@@ -26,6 +26,9 @@ const (
 	Unverified      Code = "unverified"           // the policy requires a verification, and no policy has one
 	TooYoung        Code = "too-young"            // first signed more recently than a requirement's minimum age
 	NoVerifiedTime  Code = "no-verified-time"     // an age is required, and no verified time gives it
+	WrongBuilder    Code = "wrong-builder"        // provenance of a builder that is not accepted, or by another signer
+	LowBuildLevel   Code = "low-build-level"      // provenance of a builder of a lower SLSA build level
+	WrongSource     Code = "wrong-source"         // provenance of another repository or reference
 	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than required
 	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone
 	Excepted        Code = "excepted"             // a policy exception leaves it alone

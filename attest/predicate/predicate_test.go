@@ -48,7 +48,7 @@ func check[T any](t *testing.T, parse func(attest.Statement) (T, error), rows []
 
 func TestParseProvenance(t *testing.T) {
 	v1 := `{"buildDefinition":{"buildType":"https://example.com/build","externalParameters":{"ref":"main"},
-		"resolvedDependencies":[{"uri":"pkg:oci/base"},{"uri":"git+https://example.com/app","digest":{"gitCommit":"abc"}}]},
+		"resolvedDependencies":[{"name":"base","uri":"pkg:oci/base"},{"uri":"git+https://example.com/app","digest":{"gitCommit":"abc"}}]},
 		"runDetails":{"builder":{"id":"https://example.com/builder"},"metadata":{"invocationId":"7","startedOn":"2026-05-01T12:00:00Z"}}}`
 	v02 := `{"builder":{"id":"https://example.com/builder"},"buildType":"https://example.com/build",
 		"invocation":{"configSource":{"uri":"git+https://example.com/app","digest":{"sha1":"abc"}},"parameters":{"ref":"main"}},
@@ -63,8 +63,10 @@ func TestParseProvenance(t *testing.T) {
 		Parameters: map[string]any{"ref": "main"},
 	}
 	want1, want02 := whole, whole
-	want1.Started, want1.Materials = noon, []predicate.Material{base, git("gitCommit")}
-	want02.Finished, want02.Materials = noon, []predicate.Material{git("sha1"), base}
+	named := base
+	named.Name = "base"
+	want1.Started, want1.Materials = noon, []predicate.Material{named, git("gitCommit")}
+	want02.Finished, want02.Materials, want02.ConfigSource = noon, []predicate.Material{git("sha1"), base}, git("sha1")
 	check(t, predicate.ParseProvenance, []row{
 		{"v1", attest.PredicateSLSAv1, v1, want1, ""},
 		{"v0.2, with its source among the materials too", attest.PredicateSLSAv02, v02, want02, ""},

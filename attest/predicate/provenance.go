@@ -21,6 +21,8 @@ type Provenance struct {
 	Invocation string
 	// Materials are the inputs of the build: sources and dependencies.
 	Materials []Material
+	// ConfigSource is v0.2's source of the build's definition; zero if there is none.
+	ConfigSource Material
 	// Started and Finished are zero if they are absent.
 	Started, Finished time.Time
 	// Parameters are chosen by a user of the builder: v1's external parameters, v0.2's invocation
@@ -30,6 +32,8 @@ type Provenance struct {
 
 // Material is an input of a build.
 type Material struct {
+	// Name distinguishes the inputs of one build in v1; may be empty.
+	Name   string
 	URI    string
 	Digest map[string]string
 }
@@ -58,7 +62,8 @@ func parseProvenance02(s attest.Statement) (Provenance, error) {
 	p := Provenance{BuilderID: wire.Builder.ID, BuildType: wire.BuildType, Parameters: wire.Invocation.Parameters}
 	source := wire.Invocation.ConfigSource
 	if source.URI != "" {
-		p.Materials = append(p.Materials, Material{URI: source.URI, Digest: source.Digest})
+		p.ConfigSource = Material{URI: source.URI, Digest: source.Digest}
+		p.Materials = append(p.Materials, p.ConfigSource)
 	}
 	for _, m := range wire.Materials {
 		if m.URI != source.URI || m.URI == "" {
@@ -84,7 +89,7 @@ func parseProvenance1(s attest.Statement) (Provenance, error) {
 		Parameters: build.ExternalParameters,
 	}
 	for _, d := range build.ResolvedDependencies {
-		p.Materials = append(p.Materials, Material{URI: d.URI, Digest: d.Digest})
+		p.Materials = append(p.Materials, Material{Name: d.Name, URI: d.URI, Digest: d.Digest})
 	}
 	return p, nil
 }

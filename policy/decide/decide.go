@@ -163,7 +163,7 @@ func member(m policy.Member, about policy.Question, ask answers) judgement {
 	result := policy.Fail
 	if found.disagreed {
 		// The missing statements are reported once, separately.
-	} else if miss := nearest(found.Rejections); miss != nil {
+	} else if miss := verify.Nearest(found.Rejections); miss != nil {
 		reasons = append(reasons, policy.Reason{
 			Code: policy.Code(miss.Code), Path: m.Authority.Name, Message: message(miss),
 			Expected: miss.Expected, Found: miss.Found, Where: miss.Origin.String(),

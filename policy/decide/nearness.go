@@ -8,26 +8,17 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// nearness ranks rejections by how much of the verification succeeded: the nearest miss is the
-// most useful one for a user.
-var nearness = []verify.Code{
-	verify.WrongFormat, verify.Malformed, verify.WrongDigest, verify.WrongPredicate, verify.BadSignature,
-	verify.UntrustedChain, verify.WrongKey, verify.BadSCT, verify.NoSCT, verify.BadTimestamp, verify.BadLogEntry,
-	verify.WrongIdentity, verify.WrongExtension, verify.ExpiredCertificate, verify.NoTimestamp, verify.NoLogEntry,
-	verify.OutsideValidity, verify.Expired, verify.TooOld, verify.Revoked, verify.WrongAnnotation,
-}
-
 // near ranks a reason among those of others. A verified but insufficient claim is nearer than any
 // rejection. Missing evidence and errors are no miss. A signature with another key ranks below an
 // altered or copied signature, because it only shows that another signer exists.
 func near(r policy.Reason) int {
 	switch r.Code {
 	case policy.TooFewSigners, policy.ConditionFailed, policy.Denied:
-		return len(nearness)
+		return verify.Furthest()
 	case policy.Code(verify.WrongKey):
-		return slices.Index(nearness, verify.Malformed)
+		return verify.Nearness(verify.Malformed)
 	}
-	return slices.Index(nearness, verify.Code(r.Code))
+	return verify.Nearness(verify.Code(r.Code))
 }
 
 // Shortcomings joins the reasons of alternative decisions, none of which sufficed: those with the
@@ -61,17 +52,4 @@ func nearOf(d policy.Decision) int {
 		return -1
 	}
 	return near(d.Reasons[0])
-}
-
-// nearest returns the rejection that came closest to a proof, or nil.
-func nearest(rejections []*verify.Rejection) *verify.Rejection {
-	if len(rejections) == 0 {
-		return nil
-	}
-	return slices.MaxFunc(rejections, func(a, b *verify.Rejection) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(nearness, a.Code), slices.Index(nearness, b.Code)),
-			cmp.Compare(b.Origin.String(), a.Origin.String()), // the same one every run
-		)
-	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/slsa"
 )
 
 const (
@@ -38,9 +39,12 @@ type Requirement struct {
 	Images     []string `json:"images"`
 	Namespaces []string `json:"namespaces,omitempty"`
 	// MinimumAge is how long ago the first signature or attestation was made at least; MaximumAge is how
-	// long ago each one that counts was made at most. Zero: unbounded. At least one is set.
+	// long ago each one that counts was made at most. Zero: unbounded.
 	MinimumAge time.Duration `json:"minimumAge,omitempty"`
 	MaximumAge time.Duration `json:"maximumAge,omitempty"`
+	// Provenance are the terms of SLSA provenance; Builders are declared in addition to the known ones.
+	Provenance slsa.Terms     `json:"provenance,omitzero"`
+	Builders   []slsa.Builder `json:"builders,omitempty"`
 }
 
 // Compile compiles requirements into a policy of a kind; nil for none. source is their origin.
@@ -56,12 +60,20 @@ func Compile(kind, source string, list []Requirement) (*policy.Policy, error) {
 	for _, r := range list {
 		errs = append(errs, r.Validate())
 		r.Images = normal(r.Images)
-		made.Rules = append(made.Rules, &rule{r})
+		if r.MinimumAge != 0 || r.MaximumAge != 0 {
+			made.Rules = append(made.Rules, &rule{r})
+		}
+		if r.Provenance.IsZero() {
+			continue
+		}
+		build, err := newBuildRule(r)
+		errs = append(errs, err)
+		made.Rules = append(made.Rules, build)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	content, err := json.Marshal(list)
+	content, err := json.Marshal([]any{list, keysOf(list)})
 	if err != nil {
 		return nil, fmt.Errorf("hash of the requirements: %w", err)
 	}
@@ -129,8 +141,8 @@ func (r Requirement) Validate() error {
 			fail(field, "%s: want a time from 0s to %s", bound, age.Text(MaxAge))
 		}
 	}
-	if r.MinimumAge == 0 && r.MaximumAge == 0 {
-		fail("", "requires nothing: set minimumAge or maximumAge")
+	if r.MinimumAge == 0 && r.MaximumAge == 0 && r.Provenance.IsZero() {
+		fail("", "requires nothing: set minimumAge, maximumAge, slsaBuildLevel, builder or source")
 	}
 	return errors.Join(errs...)
 }
@@ -152,21 +164,26 @@ func (*rule) ReadsUpdate(*policy.Subject) bool { return false }
 
 // Plan implements policy.Rule.
 func (r *rule) Plan(_ context.Context, subject *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
-	if len(r.of.Namespaces) > 0 {
+	return r.of.plan(subject, images, policy.Check{
+		Entry: r.of.Path, Action: policy.Enforce,
+		Age: age.Bounds{By: r.of.Path, Minimum: r.of.MinimumAge, Maximum: r.of.MaximumAge, At: subject.Time, Whole: true},
+	})
+}
+
+// plan plans a check of each image that the requirement names.
+func (r *Requirement) plan(subject *policy.Subject, images []policy.Image, check policy.Check) (plan policy.RulePlan, err error) {
+	if len(r.Namespaces) > 0 {
 		if subject.Bare && subject.Namespace == "" {
-			return policy.RulePlan{}, fmt.Errorf("%s.namespaces: the namespace of the image is not known", r.of.Path)
+			return policy.RulePlan{}, fmt.Errorf("%s.namespaces: the namespace of the image is not known", r.Path)
 		}
-		if !wildcard.Any(r.of.Namespaces, subject.Namespace) || subject.Namespace == "" {
+		if !wildcard.Any(r.Namespaces, subject.Namespace) || subject.Namespace == "" {
 			return policy.RulePlan{Skip: "its namespaces do not match"}, nil
 		}
 	}
-	var plan policy.RulePlan
 	for _, found := range images {
-		if reference.Concerns(r.of.Images, found.Ref) {
-			plan.Checks = append(plan.Checks, policy.Check{
-				Entry: r.of.Path, Image: found, Action: policy.Enforce,
-				Age: age.Bounds{By: r.of.Path, Minimum: r.of.MinimumAge, Maximum: r.of.MaximumAge, At: subject.Time, Whole: true},
-			})
+		if reference.Concerns(r.Images, found.Ref) {
+			check.Image = found
+			plan.Checks = append(plan.Checks, check)
 		}
 	}
 	return plan, nil
@@ -175,8 +192,11 @@ func (r *rule) Plan(_ context.Context, subject *policy.Subject, images []policy.
 // Is reports whether a rule is a requirement. It is planned after the rules of policies, since it
 // concerns the images that they find.
 func Is(r policy.Rule) bool {
-	_, is := r.(*rule)
-	return is
+	switch r.(type) {
+	case *rule, *buildRule:
+		return true
+	}
+	return false
 }
 
 // Finder adds the images for which policies have checks to those of an object.

@@ -34,6 +34,7 @@ type Flags struct {
 	annotations                 []string
 	platforms                   string
 	times                       timeFlags
+	builds                      buildFlags
 	repository, digestAlgorithm string
 	accept                      acceptFlags
 	// Bundled are public keys of a bundle, used like those of --key.
@@ -86,6 +87,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	flags.StringVar(&f.platforms, "platforms", "index", "`scope` of an index to verify: index, each or any (any trusts the index for the others)")
 	usage.Complete(cmd, "platforms", platforms()...)
 	f.times.register(cmd)
+	f.builds.register(cmd)
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` of signatures and attestations (default: the image's own)")
 	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", defaultDigest, "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
 	usage.Complete(cmd, "signature-digest-algorithm", "sha224", "sha256", "sha384", "sha512")
@@ -103,7 +105,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 			return fmt.Errorf("--%s is empty; a variable may be unset", name)
 		}
 	}
-	if err := errors.Join(f.accept.check(cmd, f.Given()), f.times.check(cmd)); err != nil {
+	if err := errors.Join(f.accept.check(cmd, f.Given()), f.times.check(cmd), f.builds.check(cmd)); err != nil {
 		return err
 	}
 	if !f.Given() {

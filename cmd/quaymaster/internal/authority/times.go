@@ -49,14 +49,18 @@ func (f *timeFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Requirements compiles the flags about the age of images into a policy; nil for none. It applies to
-// every image, whichever policy verifies it.
+// Requirements compiles the flags about the age of images and about their builds into a policy; nil for
+// none. It applies to every image, whichever policy verifies it.
 func (f *Flags) Requirements() (*policy.Policy, error) {
+	built, err := f.built()
+	if err != nil {
+		return nil, err
+	}
 	var list []requirements.Requirement
 	for _, one := range []requirements.Requirement{
-		{Path: "--minimum-age", MinimumAge: f.times.minimumAge}, {Path: "--maximum-age", MaximumAge: f.times.maximumAge},
+		{Path: "--minimum-age", MinimumAge: f.times.minimumAge}, {Path: "--maximum-age", MaximumAge: f.times.maximumAge}, built,
 	} {
-		if one.MinimumAge+one.MaximumAge > 0 {
+		if one.MinimumAge+one.MaximumAge > 0 || !one.Provenance.IsZero() {
 			one.Images = []string{"*"}
 			list = append(list, one)
 		}

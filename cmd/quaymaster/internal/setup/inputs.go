@@ -78,6 +78,7 @@ type reading struct {
 	own   *policy.Policy // of the flags; nil for none
 	// required is the policy of the flags about every image; nil for none.
 	required *policy.Policy
+	verifies bool // required suffices without a policy or a signer
 }
 
 // Read reads the inputs that the flags name.
@@ -98,7 +99,7 @@ func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *autho
 	if err != nil {
 		return nil, err
 	}
-	r := reading{Flags: f, t: t, clock: clock, own: own, required: required}
+	r := reading{Flags: f, t: t, clock: clock, own: own, required: required, verifies: authorities.Verifies()}
 	var from *Inputs
 	switch {
 	case f.Bundle.File != "":
@@ -198,12 +199,12 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	if r.own != nil {
 		loaded.Policies = append(loaded.Policies, r.own)
 	}
-	if len(loaded.Policies) == 0 {
+	if len(loaded.Policies) == 0 && !r.verifies {
 		sources := "--policy"
 		if r.Cluster.optional {
 			sources += ", --bundle, --from-cluster"
 		}
-		return nil, fmt.Errorf("no policy or signer given: set %s, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert", sources)
+		return nil, fmt.Errorf("no policy or signer given: set %s, --key, --certificate-identity with --certificate-oidc-issuer, --notation-cert, or --source-uri", sources)
 	}
 	loaded.Policies = append(loaded.Policies, given(r.required)...)
 	loaded.ReadRoots(ctx, r.Offline, UnreadRoot(r.t))

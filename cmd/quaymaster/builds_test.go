@@ -1,0 +1,141 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/registry/registrytest"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+const (
+	generatorID = "https://github.com/slsa-framework/slsa-github-generator/.github/workflows/generator_container_slsa3.yml@refs/tags/v2.1.0"
+	releaseID   = "https://github.com/org/app/.github/workflows/release.yml@refs/tags/v1.2.3"
+)
+
+// workflow is a signer with the identity of a workflow on a runner of GitHub, for a repository of an organisation.
+func (h *env) workflow(t *testing.T, id, repository string) *verifytest.Signer {
+	t.Helper()
+	return verifytest.Must(h.Sigstore.Keyless(verifytest.Identity{
+		URI: id, Issuer: "https://token.actions.githubusercontent.com",
+		Extensions: map[verifytest.Extension]string{
+			verifytest.RunnerEnvironment: "github-hosted", verifytest.SourceRepositoryURI: "https://github.com/org/" + repository, verifytest.SourceRepositoryRef: "refs/tags/v1.2.3",
+		},
+	}))
+}
+
+// provenance02 is what the generator writes, provenance1 what GitHub's artifact attestations have.
+func provenance02(builder, repository, ref string) map[string]any {
+	source := map[string]any{"uri": "git+https://github.com/org/" + repository + "@" + ref, "digest": map[string]any{"sha1": strings.Repeat("a", 40)}}
+	return map[string]any{
+		"builder": map[string]any{"id": builder}, "buildType": "https://github.com/slsa-framework/slsa-github-generator/container@v1",
+		"invocation": map[string]any{"configSource": source}, "materials": []any{source},
+	}
+}
+
+func provenance1(builder, repository, ref string) map[string]any {
+	return map[string]any{
+		"buildDefinition": map[string]any{
+			"buildType":          "https://actions.github.io/buildtypes/workflow/v1",
+			"externalParameters": map[string]any{"workflow": map[string]any{"repository": "https://github.com/org/" + repository, "ref": ref, "path": ".github/workflows/release.yml"}},
+			"resolvedDependencies": []any{
+				map[string]any{"uri": "git+https://github.com/org/" + repository + "@" + ref, "digest": map[string]any{"gitCommit": strings.Repeat("a", 40)}},
+			},
+		},
+		"runDetails": map[string]any{"builder": map[string]any{"id": builder}},
+	}
+}
+
+// TestBuilds: provenance by real signers, of which one statement must have the builder, for which its signer
+// may sign, the level and the source.
+func TestBuilds(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	const tag, main = "refs/tags/v1.2.3", "refs/heads/main"
+	generator, release, other := h.workflow(t, generatorID, "app"), h.workflow(t, releaseID, "app"), h.workflow(t, generatorID, "other")
+	image := func(name string, attestations ...func(of gatetest.Image)) string {
+		built := h.Build(name, "v1", name)
+		for _, attest := range attestations {
+			attest(built)
+		}
+		return built.Name
+	}
+	by := func(signer *verifytest.Signer, predicate any) func(gatetest.Image) {
+		return func(of gatetest.Image) {
+			claim := verifytest.Claim{Signer: signer, NoLog: signer == h.key}
+			if content := predicate.(map[string]any); content["builder"] != nil {
+				ok(t, h.AttestLegacy(of, claim, attest.PredicateSLSAv02, predicate))
+				return
+			}
+			ok(t, h.AttestBundle(of, claim, attest.PredicateSLSAv1, predicate))
+		}
+	}
+	moved := h.Build("moved", "v1", "moved")
+	generated := image("generated", by(generator, provenance02(generatorID, "app", tag)))
+	attested := image("attested", by(release, provenance1(releaseID, "app", tag)))
+	forged := image("forged", by(release, provenance02(generatorID, "app", tag)))
+	byKey := image("bykey", by(h.key, provenance02(generatorID, "app", tag)))
+	elsewhere := image("elsewhere", by(other, provenance02(generatorID, "other", tag)))
+	forked := image("forked", by(other, provenance02(generatorID, "app", tag)))
+	branch := image("branch", by(generator, provenance02(generatorID, "app", main)))
+	halves := image("halves", by(other, provenance02(generatorID, "other", tag)), by(release, provenance1(releaseID, "app", tag)))
+	beside := image("beside", by(other, provenance02(generatorID, "other", tag)), by(h.key, provenance02(generatorID, "app", tag)), by(generator, provenance02(generatorID, "app", tag)))
+	foreign := image("foreign", func(of gatetest.Image) {
+		claim := verifytest.Claim{Signer: generator, Statement: verifytest.Attestation(moved.Manifest.Digest, attest.PredicateSLSAv02, provenance02(generatorID, "app", tag))}
+		claim.Statement.Version = "v0.1"
+		ok(t, h.PutLegacy(of, ".att", verifytest.Must(h.Sigstore.Layer(claim))))
+	})
+	scanned := image("scanned", func(of gatetest.Image) {
+		ok(t, h.AttestLegacy(of, verifytest.Claim{Signer: generator}, attest.PredicateVuln, map[string]any{"scanner": map[string]any{}}))
+	})
+	chains := provenance1("https://tekton.dev/chains/v2", "app", tag)
+	chains["buildDefinition"].(map[string]any)["buildType"] = "https://tekton.dev/chains/v2/slsa"
+	tekton := image("tekton", by(h.key, chains), func(of gatetest.Image) { ok(t, h.SignLegacy(of, verifytest.Claim{Signer: h.key, NoLog: true}, nil)) })
+
+	trusted := []string{"--trusted-root", h.path("trusted_root.json")}
+	key := append([]string{"--key", h.path("key.pub"), "--insecure-ignore-tlog"}, trusted...)
+	const app = "--source-uri github.com/org/app"
+	for _, c := range []struct {
+		reason, image string
+		args          []string
+		flags         string
+		code          int
+		says          string
+	}{
+		{"level 3, v0.2", generated, trusted, "--slsa-build-level 3 " + app + " --source-ref " + tag, command.ExitAllowed, "1 allowed"},
+		{"level 2, v1", attested, trusted, "--slsa-build-level 2 " + app + " --source-ref " + tag, command.ExitAllowed, "1 allowed"},
+		{"the verdict names the build", generated, trusted, "--slsa-build-level 2 " + app + " -o json", command.ExitAllowed, "SLSA build level 3 by " + generatorID + " from https://github.com/org/app"},
+		{"a lower level", attested, trusted, "--slsa-build-level 3 " + app, command.ExitDenied, "[low-build-level]"},
+		{"the builder", generated, trusted, "--builder " + generatorID, command.ExitAllowed, "1 allowed"},
+		{"another builder", generated, trusted, "--builder " + releaseID, command.ExitDenied, "[wrong-builder]"},
+		{"the builder's id by another workflow", forged, trusted, "--slsa-build-level 1 " + app, command.ExitDenied, "[wrong-builder]"},
+		{"the builder's id by a key", byKey, trusted, "--slsa-build-level 1 " + app, command.ExitDenied, "no provenance is signed by a known or declared builder"},
+		{"another source", elsewhere, trusted, app, command.ExitDenied, "[wrong-source]"},
+		{"another source, with the right one in the statement", forked, trusted, app, command.ExitDenied, "by the certificate of the signer"},
+		{"a branch", branch, trusted, app + " --source-ref " + tag, command.ExitDenied, "[wrong-source]"},
+		{"a branch, without a reference", branch, trusted, app, command.ExitAllowed, "1 allowed"},
+		{"two statements that each meet half", halves, trusted, "--slsa-build-level 3 " + app, command.ExitDenied, "[wrong-source]"},
+		{"beside statements that do not count", beside, trusted, "--slsa-build-level 3 " + app, command.ExitAllowed, "1 allowed"},
+		{"of another image", foreign, trusted, app, command.ExitDenied, "[wrong-digest]"},
+		{"no provenance", scanned, trusted, app, command.ExitDenied, "[no-attestation]"},
+		{"no image", h.Registry.Host() + "/absent:v1", trusted, app, command.ExitError, "[image-not-found]"},
+		{"Tekton Chains by the key of the flags", tekton, key, "--slsa-build-level 2 --builder https://tekton.dev/chains/v2 " + app, command.ExitAllowed, "1 allowed"},
+		{"without the builder, for which the key signs", tekton, key, "--slsa-build-level 2 " + app, command.ExitDenied, "no provenance is signed by"},
+		{"of a lower level than required", tekton, key, "--slsa-build-level 3 --builder https://tekton.dev/chains/v2", command.ExitDenied, "[low-build-level]"},
+		{"the signature of the key is required, too", generated, key, app, command.ExitDenied, "[unsigned]"},
+		{"a level alone names no build", generated, trusted, "--slsa-build-level 3", command.ExitUsage, "no policy or signer"},
+		{"level 4", generated, trusted, "--slsa-build-level 4 " + app, command.ExitUsage, "want 1 to 3"},
+		{"level 0", generated, trusted, "--slsa-build-level 0 " + app, command.ExitUsage, "--slsa-build-level is empty"},
+		{"a source that is none", generated, trusted, "--source-uri oci://registry.example/app", command.ExitUsage, "--source-uri"},
+		{"a reference in the source", generated, trusted, "--source-uri github.com/org/app@main", command.ExitUsage, "--source-ref"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			code, out, errs := quaymaster(t, append(append([]string{"verify", c.image}, c.args...), strings.Fields(c.flags)...)...)
+			if code != c.code || !strings.Contains(unwrapped(out+errs), c.says) {
+				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
