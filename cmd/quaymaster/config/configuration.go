@@ -11,24 +11,13 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/required"
 	"github.com/quaymaster/quaymaster/gateway/native/record"
 	"github.com/quaymaster/quaymaster/internal/fieldname"
 	"github.com/quaymaster/quaymaster/internal/spelling"
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 	"github.com/quaymaster/quaymaster/internal/yamlline"
 )
-
-// The type of a configuration file.
-const (
-	APIVersion = "quaymaster.dev/v1alpha1"
-	Kind       = "Configuration"
-)
-
-// Header is the type of a document.
-type Header struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-}
 
 // Configuration is the gateway's settings. Every field has a safe zero value, the default in its
 // comment. docs/configuration.md is generated from the comments here.
@@ -52,7 +41,7 @@ type Configuration struct {
 	// annotation (docs/policy-guard.md). Default disabled.
 	Guard string `json:"guard,omitempty"`
 	// Requirements of images in addition to those of policies. Default: none.
-	Requirements []Requirement `json:"requirements,omitempty"`
+	Requirements []required.Requirement `json:"requirements,omitempty"`
 
 	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
 	Listen       Listen       `json:"listen,omitzero"`

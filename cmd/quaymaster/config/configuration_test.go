@@ -124,6 +124,7 @@ func manual(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "required/required.go")
 	for _, name := range slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") }) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
@@ -227,7 +228,10 @@ func typeOf(e ast.Expr) (kind, inner string) {
 			return "auto, always or never", ""
 		}
 		return "section", e.Name
-	case *ast.SelectorExpr: // the only one of another package
+	case *ast.SelectorExpr: // of another package
+		if x, ok := e.X.(*ast.Ident); ok && (x.Name == "required" || x.Name == "timespan") {
+			return typeOf(e.Sel)
+		}
 		return "off, requested or auto", ""
 	case *ast.StarExpr:
 		return typeOf(e.X)

@@ -1,24 +1,6 @@
 package config
 
-import (
-	"strings"
-	"time"
-
-	"github.com/quaymaster/quaymaster/internal/strictjson"
-)
+import "github.com/quaymaster/quaymaster/cmd/quaymaster/config/timespan"
 
 // Duration is a time span, written as in 30s.
-type Duration time.Duration
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (d *Duration) UnmarshalJSON(text []byte) error {
-	parsed, err := time.ParseDuration(strings.Trim(string(text), `"`))
-	if err != nil || parsed < 0 {
-		return strictjson.Unfit[Duration](text)
-	}
-	*d = Duration(parsed)
-	return nil
-}
-
-// Wanted implements strictjson.Wanter.
-func (Duration) Wanted() string { return "a duration such as 30s" }
+type Duration = timespan.Duration

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/required"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
@@ -24,6 +25,8 @@ type Trust struct {
 	// time is a transparency log's or a timestamp authority's; a signature with neither is always
 	// rejected.
 	RetiredKeys map[string]time.Time `json:"retiredKeys,omitempty"`
+	// Builders of SLSA provenance in addition to the known ones, for requirements.
+	Builders []required.Builder `json:"builders,omitempty"`
 }
 
 // Retired returns the retired keys, for a trust store.

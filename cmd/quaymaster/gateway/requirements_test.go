@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -53,6 +54,66 @@ requirements:
 	}
 }
 
+// TestBuildsAtAdmission: provenance is required in addition to the policies, by known and declared builders.
+func TestBuildsAtAdmission(t *testing.T) {
+	d := newEnv(t)
+	const workflow, chains = "https://github.com/org/app/.github/workflows/release.yml@refs/tags/v1", "https://tekton.dev/chains/v2"
+	identity := verifytest.Must(d.Sigstore.Keyless(verifytest.Identity{
+		URI: workflow, Issuer: "https://token.actions.githubusercontent.com",
+		Extensions: map[verifytest.Extension]string{verifytest.RunnerEnvironment: "github-hosted", verifytest.SourceRepositoryURI: "https://github.com/org/app"},
+	}))
+	provenance := func(builder, buildType string) map[string]any {
+		return map[string]any{
+			"buildDefinition": map[string]any{
+				"buildType": buildType, "externalParameters": map[string]any{"workflow": map[string]any{"repository": "https://github.com/org/app", "ref": "refs/tags/v1"}},
+				"resolvedDependencies": []any{map[string]any{"uri": "git+https://github.com/org/app.git"}},
+			},
+			"runDetails": map[string]any{"builder": map[string]any{"id": builder}},
+		}
+	}
+	attested, tekton, forged, plain := d.Build("github", "v1", "3"), d.Build("tekton", "v1", "4"), d.Build("forged", "v1", "5"), d.Build("plain", "v1", "6")
+	for _, err := range []error{
+		d.AttestBundle(attested, verifytest.Claim{Signer: identity}, attest.PredicateSLSAv1, provenance(workflow, "https://actions.github.io/buildtypes/workflow/v1")),
+		d.AttestBundle(tekton, verifytest.Claim{Signer: d.key, NoLog: true}, attest.PredicateSLSAv1, provenance(chains, chains+"/slsa")),
+		d.AttestBundle(forged, verifytest.Claim{Signer: identity}, attest.PredicateSLSAv1, provenance(chains, chains+"/slsa")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.write(t, "root.json", string(d.Sigstore.TrustedRoot()))
+	d.write(t, "policies/policy.yaml", strings.ReplaceAll(policyText("signed", "Pod", d.key), `imageReferences: ["*"]`, `imageReferences: ["*/signed*"]`))
+	r := d.start(t, `trust:
+  trustedRoot: FOLDER/root.json
+  builders: [{id: `+chains+`, ignoreTlog: true, key: "`+strings.ReplaceAll(string(d.key.PublicPEM()), "\n", `\n`)+`"}]
+requirements:
+- {images: ["*"], namespaces: [prod], slsaBuildLevel: 2, source: {uri: github.com/org/app}}
+- {images: ["*"], namespaces: [own], builder: [`+chains+`]}
+- {images: ["*"], namespaces: [fork], source: {uri: github.com/fork/app}}
+- {images: ["*"], namespaces: [three], slsaBuildLevel: 3}
+`)
+	for _, row := range []struct {
+		reason, namespace, image string
+		allowed                  bool
+		says                     string
+	}{
+		{"a known builder", "prod", attested.ByDigest(), true, ""},
+		{"a declared builder", "prod", tekton.ByDigest(), true, ""},
+		{"the declared builder by another signer", "prod", forged.ByDigest(), false, "wrong-builder"},
+		{"none", "prod", plain.ByDigest(), false, "no-attestation"},
+		{"none, where none is required", "test", plain.ByDigest(), true, ""},
+		{"the builder that is required", "own", tekton.ByDigest(), true, ""},
+		{"another one", "own", attested.ByDigest(), false, "wrong-"},
+		{"another source", "fork", attested.ByDigest(), false, "wrong-source"},
+		{"a lower level", "three", attested.ByDigest(), false, "low-build-level"},
+	} {
+		got := r.mustAsk(t, "/validate", "Pod", row.namespace, row.image)
+		if got.Allowed != row.allowed || !strings.Contains(got.Status.Message, row.says) {
+			t.Errorf("%s: allowed %t: %s", row.reason, got.Allowed, got.Status.Message)
+		}
+	}
+}
+
 // unsignedAs builds an image that is not signed, and returns its name.
 func (d *env) unsignedAs(t *testing.T, name string) string {
 	t.Helper()
@@ -78,6 +139,11 @@ func TestRequirementSettings(t *testing.T) {
 		"[{minimumAge: 72h}]": "requirements[0].images: is empty",
 		"[{images: ['*']}]":   "requirements[0]: requires nothing",
 		"[{images: ['*'], minimumAge: 72h}, {images: ['*']}]": "requirements[1]: requires nothing",
+		"[{images: ['*'], slsaBuildLevel: 4}]":                "requirements[0]: build level 4",
+		"[{images: ['*'], slsaBuildLevel: -1}]":               "requirements[0]: build level -1",
+		"[{images: ['*'], builder: ['']}]":                    "requirements[0]: builder",
+		"[{images: ['*'], source: {uri: 'oci://x/y'}}]":       "requirements[0].source: source",
+		"[{images: ['*'], source: {uri: 'x.io/y@main'}}]":     "requirements[0].source: uri",
 		"[{images: ['*'], minimumAge: 3 days}]":               "requirements.minimumAge: want a duration",
 		"[{images: ['*'], minimalAge: 72h}]":                  "requirements[0].minimalAge",
 		"[{images: ['https://x/y'], minimumAge: 72h}]":        "requirements[0].images[0]",
@@ -86,5 +152,25 @@ func TestRequirementSettings(t *testing.T) {
 		if _, err := config.Parse([]byte(head + "requirements: " + text + "\n")); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
+	}
+}
+
+// TestBuilderSettings: a declared builder has a signer, and is used.
+func TestBuilderSettings(t *testing.T) {
+	for text, says := range map[string]string{
+		"{id: 'https://ci.example', level: 3}":                                           "any signer can write",
+		"{id: '**', issuer: 'https://issuer.example'}":                                   "want a URI",
+		"{id: 'https://ci.example', key: none}":                                          "trust.builders[0].key",
+		"{id: 'https://ci.example', issuer: 'https://issuer.example', ignoreTlog: true}": "has no effect without a key",
+		"{id: 'https://ci.example', issuer: 'https://issuer.example', level: 9}":         "level 9",
+		"{id: 'https://ci.example', issuer: 'https://issuer.example'}":                   "",
+	} {
+		_, err := config.Parse([]byte(head + "trust: {builders: [" + text + "]}\nrequirements: [{images: ['*'], slsaBuildLevel: 1}]\n"))
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+	if _, err := config.Parse([]byte(head + "trust: {builders: [{id: 'https://ci.example', issuer: 'https://issuer.example'}]}\n")); err == nil || !strings.Contains(err.Error(), "has no effect") {
+		t.Errorf("a builder that nothing requires: %v", err)
 	}
 }
