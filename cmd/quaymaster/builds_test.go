@@ -6,6 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -137,5 +138,46 @@ func TestBuilds(t *testing.T) {
 				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.says, out, errs)
 			}
 		})
+	}
+}
+
+// TestBuildLevelInSummary: a verification summary states the level that provenance showed, and a consumer
+// may require it.
+func TestBuildLevelInSummary(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	h.ci(t)
+	sesame := map[string]string{verify.CosignPassword: "open sesame"}
+	built, signed := h.Build("built", "v1", "1"), h.Build("signed", "v1", "2")
+	ok(t, h.AttestLegacy(built, verifytest.Claim{Signer: h.workflow(t, generatorID, "app")}, attest.PredicateSLSAv02, provenance02(generatorID, "app", "refs/tags/v1.2.3")))
+	ok(t, h.SignBundle(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
+	summary := []string{"--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push", "-o", "vsa=" + h.path("vsa.jsonl")}
+	for _, c := range []struct {
+		image, level string
+		args         []string
+	}{
+		{built.Name, "3", []string{"--slsa-build-level", "2", "--source-uri", "github.com/org/app", "--trusted-root", h.path("trusted_root.json")}},
+		{signed.Name, "UNEVALUATED", []string{"--key", h.path("key.pub"), "--insecure-ignore-tlog"}},
+	} {
+		code, out, errs := piped(t, "", sesame, append(append([]string{"verify", c.image}, c.args...), summary...)...)
+		if said := statementIn(t, strings.TrimSpace(h.read(t, "vsa.jsonl"))); code != command.ExitAllowed || !strings.Contains(said, `"verifiedLevels":["SLSA_BUILD_LEVEL_`+c.level+`"]`) {
+			t.Errorf("exit %d, %s\n%s%s", code, said, out, errs)
+		}
+	}
+	accept := []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog"}
+	for _, c := range []struct {
+		reason, image, level string
+		code                 int
+		says                 string
+	}{
+		{"the level", built.Name, "3", command.ExitAllowed, "1 allowed"},
+		{"a lower one suffices", built.Name, "2", command.ExitAllowed, "1 allowed"},
+		{"not evaluated", signed.Name, "1", command.ExitDenied, "SLSA build level 1 is required"},
+		{"no level", built.Name, "0", command.ExitUsage, "want 1 to 3"},
+		{"a level that does not exist", built.Name, "4", command.ExitUsage, "want 1 to 3"},
+	} {
+		code, out, errs := quaymaster(t, append(accept, c.image, "--accept-vsa-level", c.level)...)
+		if code != c.code || !strings.Contains(unwrapped(out+errs), c.says) {
+			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", c.reason, code, c.code, c.says, out, errs)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
@@ -22,6 +24,8 @@ type Terms struct {
 	MaxAge time.Duration
 	// PolicyDigest is the digest of the verified policies; empty means any.
 	PolicyDigest string
+	// Level is the least SLSA build level, 1 to 3; 0 means any, also one that was not evaluated.
+	Level int
 }
 
 var _ policy.Condition = Condition{}
@@ -59,8 +63,22 @@ func (c Condition) Holds(data any) (holds bool, why string, err error) {
 	case age < -clockSkew:
 		return false, fmt.Sprintf("the summary was verified at %s, which is in the future", summary.Verified.Format(time.RFC3339)), nil
 	}
+	if level := buildLevel(summary.Levels); level < c.Level {
+		return false, fmt.Sprintf("the summary has the levels %q, and SLSA build level %d is required", summary.Levels, c.Level), nil
+	}
 	if c.PolicyDigest != "" && c.PolicyDigest != "sha256:"+summary.PolicyDigest["sha256"] {
 		return false, fmt.Sprintf("the summary was verified against other policies (sha256:%s)", summary.PolicyDigest["sha256"]), nil
 	}
 	return true, "", nil
+}
+
+// buildLevel returns the highest level of the build track; 0 for none.
+func buildLevel(levels []string) (highest int) {
+	for _, name := range levels {
+		text, ok := strings.CutPrefix(name, levelPrefix)
+		if level, err := strconv.Atoi(text); ok && err == nil && levelName(level) == name {
+			highest = max(highest, level)
+		}
+	}
+	return highest
 }

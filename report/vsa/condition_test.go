@@ -60,3 +60,31 @@ func TestCondition(t *testing.T) {
 		t.Errorf("data that is no JSON: %v, %v", holds, err)
 	}
 }
+
+// TestConditionLevel: a level is a number of the build track, and each of another form counts as none.
+func TestConditionLevel(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		levels   []string
+		required int
+		holds    bool
+	}{
+		{"the level", []string{"SLSA_BUILD_LEVEL_2"}, 2, true},
+		{"a higher one", []string{"SLSA_BUILD_LEVEL_3"}, 2, true},
+		{"the highest counts", []string{"SLSA_BUILD_LEVEL_1", "SLSA_BUILD_LEVEL_3", "OTHER"}, 3, true},
+		{"none is required", []string{"SLSA_BUILD_LEVEL_UNEVALUATED"}, 0, true},
+		{"a lower one", []string{"SLSA_BUILD_LEVEL_1"}, 2, false},
+		{"not evaluated", []string{"SLSA_BUILD_LEVEL_UNEVALUATED"}, 1, false},
+		{"of the source track", []string{"SLSA_SOURCE_LEVEL_3"}, 1, false},
+		{"of the dependencies", []string{"SLSA_DEP_BUILD_LEVEL_3"}, 1, false},
+		{"another writing", []string{"SLSA_BUILD_LEVEL_+3", "SLSA_BUILD_LEVEL_03", "slsa_build_level_3", "SLSA_BUILD_LEVEL_3 "}, 1, false},
+		{"none", nil, 1, false},
+	} {
+		holds, why, err := vsa.Condition{Terms: vsa.Terms{Verifier: "v", MaxAge: time.Hour, Level: c.required}, Resource: "r"}.Holds(map[string]any{
+			"verifier": map[string]any{"id": "v"}, "timeVerified": time.Now(), "resourceUri": "r", "verificationResult": "PASSED", "verifiedLevels": c.levels,
+		})
+		if err != nil || holds != c.holds {
+			t.Errorf("%s: %v, %q, %v", c.reason, holds, why, err)
+		}
+	}
+}

@@ -8,8 +8,8 @@
 // A summary is conservative. It passes if at least one policy requires verification and all such
 // policies are satisfied, including audited ones. It fails if one of them is not. Left lists the
 // images without a summary: those that could not be verified, that an exception or an override
-// decided, that no policy matches, or that have no digest. The verified level is
-// SLSA_BUILD_LEVEL_UNEVALUATED, as policies do not state the required level of the build track,
+// decided, that no policy matches, or that have no digest. The verified level is that of the
+// provenance which a requirement verified (package requirements), else SLSA_BUILD_LEVEL_UNEVALUATED,
 // or FAILED.
 //
 // The resource is the image's own name, never a mirror's, as oci://registry/path without tag and

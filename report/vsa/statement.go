@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/in-toto/in-toto-golang/in_toto"
@@ -21,8 +22,19 @@ const (
 	Failed = "FAILED"
 )
 
-// levelUnevaluated: the level of the build track was not evaluated.
-const levelUnevaluated = "SLSA_BUILD_LEVEL_UNEVALUATED"
+// Levels of the build track: its number follows levelPrefix where a requirement of provenance verified it.
+const (
+	levelPrefix      = "SLSA_BUILD_LEVEL_"
+	levelUnevaluated = levelPrefix + "UNEVALUATED"
+)
+
+// levelName is the name of a level of the build track; 0 is none.
+func levelName(level int) string {
+	if level == 0 {
+		return levelUnevaluated
+	}
+	return levelPrefix + strconv.Itoa(level)
+}
 
 // statement is an in-toto statement v1 with a summary. The types of in-toto's protocol buffers do
 // not support extension fields.

@@ -95,6 +95,7 @@ type entry struct {
 	pinned    image.Pinned // under its own name
 	passed    bool
 	why       string // the reason why there is no summary
+	level     int    // of the build track; 0: not evaluated
 	predicate predicate
 }
 
@@ -112,11 +113,21 @@ func (e *entry) merge(other entry) {
 	case failed(e):
 	case failed(&other), e.why == "" && other.why != "":
 		*e = other
-	case e.why == "" && e.predicate.InputAttestations != nil && other.predicate.InputAttestations != nil:
-		e.predicate.InputAttestations = inputs(e.predicate.InputAttestations, other.predicate.InputAttestations)
 	case e.why == "":
-		e.predicate.InputAttestations = nil // incomplete
+		e.join(other)
 	}
+}
+
+// join joins two passes: with the evidence of both, and the lower level.
+func (e *entry) join(other entry) {
+	if other.level < e.level {
+		e.level, e.predicate.VerifiedLevels = other.level, other.predicate.VerifiedLevels
+	}
+	if e.predicate.InputAttestations == nil || other.predicate.InputAttestations == nil {
+		e.predicate.InputAttestations = nil // incomplete
+		return
+	}
+	e.predicate.InputAttestations = inputs(e.predicate.InputAttestations, other.predicate.InputAttestations)
 }
 
 func (e *entry) summary() Summary {
@@ -142,7 +153,8 @@ func (v Verifier) entry(o *gate.Outcome, verdict *gate.Verdict) entry {
 		e.predicate.Policy.URI = defaultPolicy
 	}
 	if e.passed {
-		e.predicate.VerificationResult, e.predicate.VerifiedLevels = Passed, []string{levelUnevaluated}
+		e.level = levelOf(verdict)
+		e.predicate.VerificationResult, e.predicate.VerifiedLevels = Passed, []string{levelName(e.level)}
 		e.predicate.InputAttestations = evidenceOf(verdict)
 	}
 	return e
@@ -182,6 +194,16 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 		return false, "no policy applies to it"
 	}
 	return true, ""
+}
+
+// levelOf returns the highest build level that a requirement verified; 0 where none required provenance.
+func levelOf(v *gate.Verdict) (level int) {
+	for _, d := range v.Decisions {
+		if d.Result == policy.Pass {
+			level = max(level, d.BuildLevel)
+		}
+	}
+	return level
 }
 
 // names returns the image under its own name, and the exact name of the verified copy where that

@@ -76,6 +76,8 @@ func TestGolden(t *testing.T) {
 	passed := verdict(t, name, gate.Allow, decision(policy.Pass, found(t, "registry.example/shop/app", "b"), found(t, "registry.example/shop/app", "a"), found(t, "registry.example/shop/app", "a")))
 	mirrored := passed
 	mirrored.Redirect = &gate.Redirect{Mirror: "RegistryMirror/all[0]", Target: pinned(t, "mirror.example/cache/shop/app:v1")}
+	levelled := passed
+	levelled.Decisions = append([]policy.Decision{{Check: &policy.Check{Policy: policyA}, Result: policy.Pass, BuildLevel: 3}}, passed.Decisions...)
 	named := by
 	named.Policy, named.Release = "https://git.example/policies?a=1&b=2", ""
 	for file, row := range map[string]struct {
@@ -84,6 +86,7 @@ func TestGolden(t *testing.T) {
 	}{
 		"passed":   {by, passed},
 		"mirrored": {named, mirrored},
+		"level":    {by, levelled},
 		"failed":   {by, verdict(t, name, gate.Deny, decision(policy.Fail))},
 	} {
 		summaries, left, err := row.by.Summaries([]gate.Outcome{outcomeOf(row.of)})
@@ -367,4 +370,35 @@ func ExampleVerifier_Summaries() {
 	// Output:
 	// 1 [] <nil>
 	// registry.example/shop/app true
+}
+
+// TestLevels: the level is the highest of one verdict, and of several objects the lowest.
+func TestLevels(t *testing.T) {
+	of := func(levels ...int) gate.Verdict {
+		var decisions []policy.Decision
+		for _, level := range levels {
+			decisions = append(decisions, policy.Decision{Check: &policy.Check{Policy: policyA}, Result: policy.Pass, BuildLevel: level})
+		}
+		return verdict(t, "registry.example/shop/app:v1", gate.Allow, decisions...)
+	}
+	for _, c := range []struct {
+		reason   string
+		verdicts []gate.Verdict
+		want     string
+	}{
+		{"none", []gate.Verdict{of(0)}, "UNEVALUATED"},
+		{"one", []gate.Verdict{of(0, 2)}, "2"},
+		{"the highest of a verdict", []gate.Verdict{of(3, 2)}, "3"},
+		{"the lowest of several", []gate.Verdict{of(3), of(2)}, "2"},
+		{"the lowest of several, in another order", []gate.Verdict{of(2), of(3)}, "2"},
+		{"one object without a requirement", []gate.Verdict{of(3), of(0)}, "UNEVALUATED"},
+	} {
+		summaries, _, err := by.Summaries([]gate.Outcome{outcomeOf(c.verdicts...)})
+		if err != nil || len(summaries) != 1 {
+			t.Fatal(summaries, err)
+		}
+		if text := string(testkit.Must(summaries[0].Statement())(t)); !strings.Contains(text, `"verifiedLevels":["SLSA_BUILD_LEVEL_`+c.want+`"]`) {
+			t.Errorf("%s: %s, want %s", c.reason, text, c.want)
+		}
+	}
 }
