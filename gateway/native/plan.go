@@ -229,7 +229,7 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 			return rule, binding, err
 		}
 		v.Binding.Spec.PolicyName = name
-		v.Binding.Spec.MatchResources = p.outside(v.Binding.Spec.MatchResources, v.Policy.Spec.MatchConstraints)
+		p.exclude(v.Policy.Spec.MatchConstraints, &v.Binding.Spec.MatchResources)
 		passExempt(&v.Policy.Spec)
 		rule, err = of.object(validatingPolicies, p.versions.validating, name, v.Policy.Spec)
 		if err == nil {
@@ -245,7 +245,7 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 		return rule, binding, err
 	}
 	m.Binding.Spec.PolicyName = name
-	m.Binding.Spec.MatchResources = p.outside(m.Binding.Spec.MatchResources, m.Policy.Spec.MatchConstraints)
+	p.exclude(m.Policy.Spec.MatchConstraints, &m.Binding.Spec.MatchResources)
 	m.Policy.Spec.MatchConditions = conditions(m.Policy.Spec.MatchConditions)
 	rule, err = of.object(mutatingPolicies, p.versions.mutating, name, m.Policy.Spec)
 	if err == nil {
@@ -254,22 +254,25 @@ func (p *planner) pair(of origin, c convert.Policy) (rule, binding object, err e
 	return rule, binding, err
 }
 
-// outside returns the match of a binding: it leaves out the namespaces that are exempt, and those with the label that opens
-// one in an emergency. An API server parses each selector for each request, so that the binding does not repeat what the
-// policy's own match leaves out.
-func (p *planner) outside(binding, constraints *admission.MatchResources) *admission.MatchResources {
-	if constraints != nil && constraints.NamespaceSelector != nil {
-		binding.NamespaceSelector.MatchExpressions = slices.DeleteFunc(binding.NamespaceSelector.MatchExpressions,
-			func(r meta.LabelSelectorRequirement) bool { return leavesOut(constraints.NamespaceSelector, r) })
-	}
+// exclude moves the exempt namespaces from the match of a binding to that of its policy, and adds the label that opens a
+// namespace in an emergency. They are written together with what they limit: a binding is another object, which may be
+// older than the policy. And an API server parses each selector for each request, so that there is one, without what it
+// leaves out already.
+func (p *planner) exclude(policy *admission.MatchResources, binding **admission.MatchResources) {
+	excluded := (*binding).NamespaceSelector.MatchExpressions
+	*binding = nil
 	if p.settings.BreakGlass {
-		binding.NamespaceSelector.MatchExpressions = append(binding.NamespaceSelector.MatchExpressions,
-			meta.LabelSelectorRequirement{Key: configuration.BreakGlass, Operator: meta.LabelSelectorOpDoesNotExist})
+		excluded = append(excluded, meta.LabelSelectorRequirement{Key: configuration.BreakGlass, Operator: meta.LabelSelectorOpDoesNotExist})
 	}
-	if len(binding.NamespaceSelector.MatchExpressions) == 0 {
-		return nil
+	if policy.NamespaceSelector == nil {
+		policy.NamespaceSelector = &meta.LabelSelector{}
 	}
-	return binding
+	own := policy.NamespaceSelector
+	for _, e := range excluded {
+		if !leavesOut(own, e) {
+			own.MatchExpressions = append(own.MatchExpressions, e)
+		}
+	}
 }
 
 // leavesOut reports whether a selector wants a label to have values of which an exclusion has none.
