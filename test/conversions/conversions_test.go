@@ -14,8 +14,9 @@ import (
 // (docs/convert-to-cel.md, "What differs").
 func otherwise() map[string]string {
 	return map[string]string{
-		"enforce-resources-as-ratio": "a division by zero is an error in the source, and infinity in the result",
-		"validate-cron-schedule":     "a list in place of a text of a custom kind",
+		"enforce-resources-as-ratio":         "a division by zero is an error in the source, and infinity in the result",
+		"disallow-jenkins-pipeline-strategy": "a list in place of an object of a custom kind",
+		"validate-cron-schedule":             "a list in place of a text of a custom kind",
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 )
 
+// undecided is the decision of a rule that could not be evaluated.
+const undecided = "could not be evaluated"
+
 // deletes is the decision of a rule about a stored object, with the treatment of dependents; empty where the
 // object stays.
 func deletes(r *evaluation.RuleResult) string {
@@ -18,7 +21,7 @@ func deletes(r *evaluation.RuleResult) string {
 	case deletion.Delete:
 		return fmt.Sprintf("yes %s", r.Deletion.Rule.Propagation())
 	case deletion.Unknown:
-		return "could not be evaluated"
+		return undecided
 	}
 	return ""
 }

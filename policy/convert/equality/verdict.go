@@ -152,10 +152,12 @@ const (
 )
 
 // differ returns the kind of the gravest difference between the verdict of the source and that of its result; empty
-// for none. A policy in CEL shows the message of its first failure alone, so that the source may have more.
+// for none. A policy in CEL shows the message of its first failure alone, so that the source may have more. Where the
+// source cannot evaluate a deletion, the result may keep the object for another condition, which does not hold.
 func differ(source, result *Verdict) string {
+	isKept := slices.Equal(source.Deletes, []string{undecided}) && len(result.Deletes) == 0
 	switch {
-	case source.Result != result.Result || !slices.Equal(source.Reported, result.Reported) || !slices.Equal(source.Deletes, result.Deletes):
+	case source.Result != result.Result || !slices.Equal(source.Reported, result.Reported) || !isKept && !slices.Equal(source.Deletes, result.Deletes):
 		return ByVerdict
 	case !sameObjects(source.Object, result.Object) || !sameObjects(source.Made, result.Made) || !sameObjects(source.Altered, result.Altered):
 		return ByObject

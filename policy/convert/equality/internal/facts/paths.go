@@ -23,9 +23,12 @@ func (p Path) With(more ...string) Path { return slices.Concat(p, more) }
 
 // Facts are what policies read: the paths of objects, and the values that they compare.
 type Facts struct {
-	Paths      map[string]Path
-	values     map[string]any            // by their JSON
-	Near       map[string]map[string]any // the values next to a path, by its key
+	Paths  map[string]Path
+	values map[string]any            // by their JSON
+	Near   map[string]map[string]any // the values next to a path, by its key
+	// Exact are the values with which a path itself is compared, Related the other paths of its expression.
+	Exact      map[string]map[string]any
+	Related    map[string][]Path
 	Namespaces map[string]bool
 	Users      map[string]bool
 	// Own are the texts of patterns with operators: Kyverno takes a value that is one.
@@ -49,6 +52,7 @@ const (
 func New() *Facts {
 	return &Facts{
 		Paths: map[string]Path{}, values: map[string]any{}, Near: map[string]map[string]any{},
+		Exact: map[string]map[string]any{}, Related: map[string][]Path{},
 		Namespaces: map[string]bool{}, Users: map[string]bool{}, Own: map[string]bool{},
 	}
 }
@@ -65,11 +69,41 @@ func (f *Facts) addValue(v any, to ...Path) {
 		return
 	}
 	f.values[string(text)] = v
+	keep(f.Near, string(text), v, to)
+}
+
+// addExact adds a value that is compared with paths themselves.
+func (f *Facts) addExact(v any, to ...Path) {
+	text, err := json.Marshal(v)
+	if err == nil && len(text) < 1024 {
+		keep(f.Exact, string(text), v, to)
+	}
+}
+
+func keep(in map[string]map[string]any, text string, v any, to []Path) {
 	for _, p := range to {
-		if f.Near[p.Key()] == nil {
-			f.Near[p.Key()] = map[string]any{}
+		if in[p.Key()] == nil {
+			in[p.Key()] = map[string]any{}
 		}
-		f.Near[p.Key()][string(text)] = v
+		if len(in[p.Key()]) < maxValues {
+			in[p.Key()][text] = v
+		}
+	}
+}
+
+// maxRelated bounds the paths of an expression that are related: each is with each.
+const maxRelated = 12
+
+// addRelated relates the paths of an expression that are next to each other.
+func (f *Facts) addRelated(paths []Path) {
+	paths = slices.DeleteFunc(slices.Clone(paths), func(p Path) bool { return len(p) == 0 })
+	for i, p := range paths {
+		for _, other := range paths[max(0, i-maxRelated):min(len(paths), i+maxRelated)] {
+			key := p.Key()
+			if len(f.Related[key]) < maxRelated && p.Key() != other.Key() && !slices.ContainsFunc(f.Related[key], func(q Path) bool { return slices.Equal(q, other) }) {
+				f.Related[key] = append(f.Related[key], other)
+			}
+		}
 	}
 }
 
@@ -118,7 +152,10 @@ func (f *Facts) declare(node map[string]any, in scope) scope {
 	in = maps.Clone(in)
 	if list, ok := node["list"].(string); ok { // foreach
 		for _, of := range f.expression(list, in) {
-			in["element"] = append(in["element"], of.With(Each))
+			if len(of) == 0 || of[len(of)-1] != Each { // else the list is of the elements
+				of = of.With(Each)
+			}
+			in["element"] = append(in["element"], of)
 		}
 	}
 	for _, key := range []string{"context", "variables"} {
@@ -162,15 +199,26 @@ func (f *Facts) condition(node map[string]any, in scope) {
 		other := f.expression(text, in)
 		f.relate(of, other)
 		f.relate(other, of)
+		if !strings.Contains(key, "{{") {
+			f.addValue(key, other...)
+			f.addExact(key, other...)
+		}
+		f.addRelated(slices.Concat(of, other))
 	}
 	who := strings.Contains(key, "userInfo") || strings.Contains(key, "serviceAccount")
 	for _, one := range list {
 		f.addValue(one, of...)
+		if !ofPart.MatchString(key) {
+			f.addExact(one, of...)
+		}
 		if text, ok := one.(string); ok {
 			f.circumstance(text, who, strings.Contains(key, "request.namespace"))
 		}
 	}
 }
+
+// ofPart matches an expression whose value is no part of an object, such as a length.
+var ofPart = regexp.MustCompile(`\b(length|keys|size)\(`)
 
 // relate makes the values next to paths those next to others, with which they are compared.
 func (f *Facts) relate(of, to []Path) {
@@ -220,6 +268,7 @@ func (f *Facts) member(key string, value any, in scope) {
 		for name, one := range labels {
 			f.addPath(Path{"metadata", "labels", name})
 			f.addValue(one, Path{"metadata", "labels", name})
+			f.addExact(one, Path{"metadata", "labels", name})
 		}
 	case "matchExpressions":
 		f.requirements(value)
@@ -242,6 +291,7 @@ func (f *Facts) requirements(value any) {
 		values, _ := requirement["values"].([]any)
 		for _, v := range values {
 			f.addValue(v, Path{"metadata", "labels", name})
+			f.addExact(v, Path{"metadata", "labels", name})
 			if text, ok := v.(string); ok {
 				f.Namespaces[text] = true
 			}
@@ -321,6 +371,7 @@ func (f *Facts) pattern(value any, at Path, in scope) {
 	default:
 		f.addPath(at)
 		f.addValue(value, at)
+		f.addExact(value, at)
 		if text, ok := value.(string); ok {
 			f.expression(text, in)
 			if isOperated(text) && len(f.Own) < maxValues {

@@ -23,7 +23,9 @@ type scanner struct {
 	tokens   []string
 	in       scope
 	found    []Path
-	literals []any // the values in it
+	literals []any  // the values in it
+	last     []Path // the ones that were read last
+	lists    []int  // the lengths of found at each open bracket
 }
 
 // expression collects the paths and values of an expression, or of a text with {{ }}, and returns the paths.
@@ -51,6 +53,7 @@ func (f *Facts) relative(text string, in scope, of []Path) []Path {
 	for _, value := range s.literals {
 		f.addValue(value, s.found...)
 	}
+	f.addRelated(s.found)
 	return s.found
 }
 
@@ -91,10 +94,24 @@ func (s *scanner) step(at int, relative []Path) int {
 	token := s.token(at)
 	if value, ok := literal(token); ok {
 		s.literals = append(s.literals, value)
+		s.facts.addExact(value, s.last...)
 		return at + 1
+	}
+	switch {
+	case token == "[":
+		s.lists = append(s.lists, len(s.found))
+	case token == "]" && len(s.lists) > 0:
+		from := s.lists[len(s.lists)-1]
+		s.lists = s.lists[:len(s.lists)-1]
+		if s.token(at+1) == "." && isName(s.token(at+2)) && s.token(at+3) == "(" { // [a, b].all(x, ...)
+			return s.over(at+2, s.found[min(from, len(s.found)):])
+		}
 	}
 	if !isName(token) || s.token(at-1) == "." {
 		return at + 1
+	}
+	if ofPart.MatchString(token + s.token(at+1)) {
+		s.last = nil
 	}
 	var roots []Path
 	next := at + 1
@@ -117,7 +134,25 @@ func (s *scanner) step(at int, relative []Path) int {
 	default:
 		return next
 	}
-	return s.follow(next, roots)
+	next = s.follow(next, roots)
+	if value, ok := literal(s.token(at - 2)); ok && s.token(at-1) == "in" {
+		s.facts.addExact(value, s.last...)
+	}
+	return next
+}
+
+// over declares the variable of a call over a list whose elements are known.
+func (s *scanner) over(at int, elements []Path) int {
+	if !slices.Contains(macros(), s.token(at)) || !isName(s.token(at+2)) || s.token(at+3) != "," {
+		return at + 1
+	}
+	s.in[s.token(at+2)] = slices.Clone(elements)
+	return at + 4
+}
+
+// macros are the calls over the elements of a list.
+func macros() []string {
+	return []string{"all", "exists", "exists_one", "map", "filter", "existsOne", "transformList", "transformMap"}
 }
 
 // follow reads the members behind a value.
@@ -159,7 +194,7 @@ func (s *scanner) follow(at int, roots []Path) int {
 			}
 			at = next
 		default:
-			s.found = append(s.found, roots...)
+			s.found, s.last = append(s.found, roots...), roots
 			return at
 		}
 	}
@@ -207,9 +242,9 @@ func (s *scanner) index(at int) (next int, name string, isFilter bool) {
 // call reads a method of CEL: one over the elements of a list declares a variable, one that gives a default is
 // passed over.
 func (s *scanner) call(at int, roots []Path) int {
-	s.found = append(s.found, roots...)
+	s.found, s.last = append(s.found, roots...), roots
 	switch name := s.token(at); {
-	case slices.Contains([]string{"all", "exists", "exists_one", "map", "filter", "existsOne", "transformList", "transformMap"}, name) && isName(s.token(at+2)):
+	case slices.Contains(macros(), name) && isName(s.token(at+2)):
 		if s.token(at+3) != "," {
 			return at + 2
 		}
@@ -223,6 +258,8 @@ func (s *scanner) call(at int, roots []Path) int {
 		}
 		s.in[s.token(at+2)] = elements
 		return at + 4
+	case ofPart.MatchString(name + s.token(at+1)):
+		s.last = nil
 	case name == "orValue" || name == "hasValue" || name == "value":
 		return s.passed(at+1, roots)
 	}

@@ -81,6 +81,39 @@ func Around(value any, from *rand.Rand) []any {
 	return []any{value}
 }
 
+// Exactly returns the values that a comparison with a value separates: itself, those beside a number, and the alternatives
+// and members of a pattern.
+func Exactly(value any, from *rand.Rand) []any {
+	text, ok := value.(string)
+	if !ok {
+		return Around(value, from)
+	}
+	var all []any
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '|' || r == '&' }) {
+		bare := operand.FindStringSubmatch(part)[2]
+		if ends := between.FindStringSubmatch(bare); ends != nil {
+			all = append(append(all, amounts(ends[1])...), amounts(ends[2])...)
+			continue
+		}
+		if found := amounts(bare); found != nil {
+			all = append(all, found...)
+			continue
+		}
+		if bare == "true" || bare == "false" {
+			all = append(all, bare == "true")
+		}
+		for _, member := range Members(bare) {
+			all = append(all, member, []any{member})
+		}
+	}
+	if strings.ContainsAny(text, `^$[\+`) {
+		if made, err := random.Text(strings.Trim(text, "^$"), source{from}); err == nil {
+			all = append(all, made)
+		}
+	}
+	return all
+}
+
 var (
 	operand = regexp.MustCompile(`(?s)^\s*(>=|<=|>|<|!)?\s*(.*?)\s*$`)
 	amount  = regexp.MustCompile(`^(-?[0-9]+(?:\.[0-9]+)?)([A-Za-z]*)$`)

@@ -17,25 +17,114 @@ import (
 
 // fitting returns the values next to a path that the type of a kind takes there, and some that it takes anyway. Others
 // make objects that no API server has.
-func (g *Generator) fitting(k, p int) []any {
+func (g *Generator) fitting(k, p int) around {
 	if found, ok := g.fits[[2]int{k, p}]; ok {
 		return found
 	}
 	places := g.kinds[k].places(g.paths[p])
 	of := typeAt(&g.kinds[k], places[len(places)-1])
-	fit := slices.DeleteFunc(slices.Clone(g.near[p]), func(v any) bool { return of != nil && !takes(of, v) })
+	refused := func(v any) bool {
+		return of != nil && !takes(of, v) || g.kinds[k].custom && !g.around[p].shape.takes(v)
+	}
+	fit := g.around[p]
+	fit.near, fit.exact = slices.DeleteFunc(slices.Clone(fit.near), refused), slices.DeleteFunc(slices.Clone(fit.exact), refused)
 	if of != nil {
+		fit.near = append(fit.near, members(of)...)
 		for _, v := range []any{"1", "x", true, false, float64(1), float64(0)} {
 			if takes(of, v) {
-				fit = append(fit, v)
+				fit.near = append(fit.near, v)
 			}
 		}
 	}
 	if g.fits == nil {
-		g.fits = map[[2]int][]any{}
+		g.fits = map[[2]int]around{}
 	}
 	g.fits[[2]int{k, p}] = fit
 	return fit
+}
+
+// valueOf draws a value for a path of a sample: one of its comparisons, that of a path with which it may be compared, one next
+// to it, or any.
+func (g *Generator) valueOf(s *Sample, k, p int) any {
+	of := g.fitting(k, p)
+	if value := g.anyValueOf(s, k, p, of); !g.kinds[k].custom || of.shape.takes(value) {
+		return value
+	}
+	return facts.Absent{}
+}
+
+func (g *Generator) anyValueOf(s *Sample, k, p int, of around) any {
+	switch turn := g.from.IntN(8); {
+	case turn < 3 && len(of.exact) > 0:
+		return of.exact[g.from.IntN(len(of.exact))]
+	case turn == 3 && len(of.joined) > 0:
+		if value := g.valueAt(s, k, of.joined[g.from.IntN(len(of.joined))]); value != nil {
+			return value
+		}
+	}
+	return g.drawn(of.near)
+}
+
+// valueAt is the first value at a path in a sample, or in an object besides it; nil for none.
+func (g *Generator) valueAt(s *Sample, k int, p facts.Path) any {
+	if strings.HasPrefix(p[0], facts.Of) {
+		if len(g.world) == 0 {
+			return nil
+		}
+		return first(g.world[g.from.IntN(len(g.world))], withinItems(p[1:]))
+	}
+	tree := s.Object
+	if tree == nil {
+		tree = s.Old
+	}
+	places := g.kinds[k].places(p)
+	return first(tree, places[len(places)-1])
+}
+
+// first is the value at a path, in the first elements of lists.
+func first(tree any, at facts.Path) any {
+	for _, name := range at {
+		switch node := tree.(type) {
+		case map[string]any:
+			tree = node[name]
+		case []any:
+			if len(node) == 0 {
+				return nil
+			}
+			tree = node[0]
+		default:
+			return nil
+		}
+	}
+	return tree
+}
+
+// members are objects with one member each of a type, empty or with a plain value.
+func members(of reflect.Type) (all []any) {
+	if of.Kind() != reflect.Struct || len(of.PkgPath()) == 0 || of == reflect.TypeFor[resource.Quantity]() ||
+		of == reflect.TypeFor[intstr.IntOrString]() || of == reflect.TypeFor[metav1.Time]() {
+		return nil
+	}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		t := field.Type
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		switch {
+		case name == "" && (field.Anonymous || strings.Contains(options, "inline")):
+			all = append(all, members(t)...)
+		case name != "" && name != "-":
+			for _, v := range []any{map[string]any{}, "x", true, float64(1), []any{}} {
+				if takes(t, v) {
+					all = append(all, map[string]any{name: v})
+					break
+				}
+			}
+		}
+	}
+	return all
 }
 
 // typeAt is the type of the value at a path in objects of a kind; nil for none that is known.

@@ -20,7 +20,7 @@ type Generator struct {
 	kinds  []kind
 	paths  []facts.Path
 	values []any
-	near   [][]any // by path: the values next to it
+	around []around // by path
 	circumstances
 	queue    []edit // the first samples: each path with each value
 	corpus   [][]*Sample
@@ -29,7 +29,15 @@ type Generator struct {
 	looked   map[string][]place // the paths in the objects of a look-up, by its key
 	world    []map[string]any
 	variants []variant
-	fits     map[[2]int][]any // by kind and path: the values that the type takes
+	fits     map[[2]int]around // by kind and path: with the values that the type takes
+}
+
+// around are the values of a path.
+type around struct {
+	near   []any        // those of its expressions
+	exact  []any        // those that its comparisons separate
+	joined []facts.Path // with which it may be compared
+	shape  shape
 }
 
 // circumstances are those of requests.
@@ -75,7 +83,11 @@ func NewGenerator(f *facts.Facts, targets []policy.Target, seed uint64, given []
 		if p[len(p)-1] == "creationTimestamp" {
 			near = append(near, times(f.Values())...)
 		}
-		g.paths, g.near = append(g.paths, p), append(g.near, near)
+		var exact []any
+		for _, key := range slices.Sorted(maps.Keys(f.Exact[p.Key()])) {
+			exact = append(exact, facts.Exactly(f.Exact[p.Key()][key], g.from)...)
+		}
+		g.paths, g.around = append(g.paths, p), append(g.around, around{near, exact, f.Related[p.Key()], shapeOf(f, p)})
 	}
 	g.circumstancesOf(f)
 	g.fill(given)
@@ -117,6 +129,9 @@ func (g *Generator) fill(given []*Sample) {
 		}
 		for p := range g.paths {
 			for v := range g.values {
+				if g.kinds[k].custom && !g.around[p].shape.takes(g.values[v]) {
+					continue
+				}
 				g.queue = append(g.queue, edit{k, p, v})
 			}
 		}
@@ -175,30 +190,43 @@ func (g *Generator) draw() (s Sample, k int) {
 	if g.kinds[k].other && g.from.IntN(8) > 0 {
 		k = g.from.IntN(len(g.kinds))
 	}
-	if turn == 11 && len(g.paths) > 0 {
+	if turn >= 10 && len(g.paths) > 0 {
 		return g.dense(k), k
 	}
 	s = g.corpus[k][g.from.IntN(len(g.corpus[k]))].clone()
 	for range g.from.IntN(4) {
 		if len(g.paths) > 0 {
 			p := g.from.IntN(len(g.paths))
-			g.change(&s, k, p, g.drawn(g.fitting(k, p)))
+			g.change(&s, k, p, g.valueOf(&s, k, p))
 		}
 	}
 	return s, k
 }
 
-// dense has a value next to most paths: rules that require much are satisfied by it alone.
+// dense has a value next to most paths: rules that require much are satisfied by it alone. Every other one has a single
+// change more: of comparisons that are joined, each one decides only where the others hold.
 func (g *Generator) dense(k int) Sample {
 	s := g.corpus[k][0].clone()
 	most := 1 + g.from.IntN(8)
+	every := func(int) bool { return true }
 	for p := range g.paths {
-		if fit := g.fitting(k, p); len(fit) > 1 && g.from.IntN(8) <= most {
-			places := g.kinds[k].places(g.paths[p])
-			set(s.Object, places[len(places)-1], fit[1+g.from.IntN(len(fit)-1)], func(int) bool { return true })
+		if g.from.IntN(8) > most {
+			continue
+		}
+		of := g.fitting(k, p)
+		fit := of.near
+		if len(of.exact) > 0 && g.from.IntN(4) > 0 {
+			fit = of.exact
+		}
+		places := g.kinds[k].places(g.paths[p])
+		if value := fit[g.from.IntN(len(fit))]; value != (facts.Absent{}) {
+			set(s.Object, places[len(places)-1], value, every)
 		}
 	}
 	complete(s.Object, &g.kinds[k])
+	if len(g.paths) > 0 && g.from.IntN(2) == 0 {
+		g.vary(&s, variant{kind: k, path: g.from.IntN(len(g.paths)), how: variation(g.from.IntN(int(variations)))})
+	}
 	return s
 }
 

@@ -23,6 +23,7 @@ type kind struct {
 	operations                     []string
 	subresources                   []string
 	other                          bool   // the policies match no object of it
+	custom                         bool   // it has no type here
 	home                           string // the namespace of most objects
 }
 
@@ -40,6 +41,7 @@ func kindsOf(targets []policy.Target, home string) []kind {
 				return
 			}
 			k = &kind{group: r.Group, version: versionOf(r.Group, r.Kind, t.Version), name: r.Kind, resource: r.Name, cluster: r.Cluster, home: home}
+			k.custom = !scheme.Scheme.Recognizes(schema.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.name})
 			found[of] = k
 		}
 		for _, operation := range t.Operations {
@@ -59,8 +61,8 @@ func kindsOf(targets []policy.Target, home string) []kind {
 				add(t, r)
 			}
 		}
-		if !known && !strings.ContainsAny(t.Kind+t.Group, "*?") {
-			add(t, constraint.Resource{Name: constraint.NameOf(t.Kind), Group: t.Group, Kind: t.Kind})
+		if !known && !strings.ContainsAny(t.Kind, "*?") {
+			add(t, constraint.Resource{Name: constraint.NameOf(t.Kind), Group: groupOf(t.Group), Kind: t.Kind})
 		}
 	}
 	for _, other := range []constraint.Resource{{Name: "configmaps", Kind: "ConfigMap"}, {Name: "services", Kind: "Service"}} {
@@ -77,6 +79,11 @@ func kindsOf(targets []policy.Target, home string) []kind {
 		all = append(all, *found[of])
 	}
 	return all
+}
+
+// groupOf returns a group that a pattern matches.
+func groupOf(pattern string) string {
+	return strings.NewReplacer("*", "example", "?", "x").Replace(pattern)
 }
 
 // usual are the kinds that a rule about all kinds is tried with.

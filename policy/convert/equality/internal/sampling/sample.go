@@ -195,6 +195,11 @@ func isValid(content map[string]any) bool {
 	if !isPod {
 		return true
 	}
+	if required, has := get(content, at.With("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")).(map[string]any); has {
+		if terms, _ := required["nodeSelectorTerms"].([]any); len(terms) == 0 {
+			return false
+		}
+	}
 	containers, _ := get(content, at.With("spec", "containers")).([]any)
 	return len(containers) > 0 && areNamed(content, at)
 }
@@ -337,6 +342,15 @@ func set(tree any, at facts.Path, value any, element func(i int) bool) any {
 	}
 	if at[0] == facts.Each {
 		list, ok := tree.([]any)
+		if value == (facts.Absent{}) && len(at) == 1 { // without the elements
+			left := []any{}
+			for i := range list {
+				if len(list) > 1 && !element(i) {
+					left = append(left, list[i])
+				}
+			}
+			return left
+		}
 		if !ok || len(list) == 0 {
 			list = []any{nil}
 		}

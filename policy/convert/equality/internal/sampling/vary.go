@@ -31,7 +31,7 @@ func (g *Generator) vary(s *Sample, v variant) {
 	at := places[len(places)-1]
 	value := any(facts.Absent{})
 	if v.how != dropped && g.from.IntN(4) > 0 {
-		value = g.drawn(g.fitting(v.kind, v.path))
+		value = g.valueOf(s, v.kind, v.path)
 	}
 	every := func(int) bool { return true }
 	if v.how == mixed {

@@ -43,10 +43,7 @@ func lookupsOf(all []facts.Lookup, home string) (found []lookup) {
 
 // addLooked keeps a path in the objects of a look-up: the elements of a list are objects.
 func (g *Generator) addLooked(p facts.Path, near []any) {
-	key, rest := p[0], p[1:]
-	if len(rest) > 1 && rest[0] == "items" && rest[1] == facts.Each {
-		rest = rest[2:]
-	}
+	key, rest := p[0], withinItems(p[1:])
 	if len(rest) == 0 || rest[0] == "items" || rest[0] == facts.Each {
 		return
 	}
@@ -54,6 +51,14 @@ func (g *Generator) addLooked(p facts.Path, near []any) {
 		g.looked = map[string][]place{}
 	}
 	g.looked[key] = append(g.looked[key], place{rest, near})
+}
+
+// withinItems is a path in an element, for one in a list of objects.
+func withinItems(p facts.Path) facts.Path {
+	if len(p) > 1 && p[0] == "items" && p[1] == facts.Each {
+		return p[2:]
+	}
+	return p
 }
 
 // Looks reports whether the policies read other objects than that of the request.
@@ -90,7 +95,7 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 			at, value = p.path, g.drawn(p.near)
 		case len(g.paths) > 0:
 			p := g.from.IntN(len(g.paths))
-			at, value = g.paths[p], g.drawn(g.near[p])
+			at, value = g.paths[p], g.drawn(g.around[p].near)
 		default:
 			continue
 		}

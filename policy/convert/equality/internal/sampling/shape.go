@@ -1,0 +1,76 @@
+package sampling
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+)
+
+// shape is the sort of the values at a path, by its use in the policies: in objects of custom kinds, whose schemas have one
+// type at each path.
+type shape int
+
+const (
+	unknown shape = iota
+	object        // a policy reads its members
+	list          // a policy reads its elements or its length
+	texts         // a list of plain values
+	plain         // it is compared with texts, numbers and booleans alone
+)
+
+// shapeOf returns the shape of a path.
+func shapeOf(f *facts.Facts, p facts.Path) shape {
+	hasMembers, hasElements := false, false
+	for _, other := range f.Paths {
+		if len(other) > len(p) && slices.Equal(other[:len(p)], p) {
+			hasElements = hasElements || other[len(p)] == facts.Each
+			hasMembers = hasMembers || other[len(p)] != facts.Each
+		}
+	}
+	switch {
+	case hasMembers && hasElements:
+		return unknown
+	case hasMembers:
+		return object
+	case hasElements && shapeOf(f, p.With(facts.Each)) == plain:
+		return texts
+	case hasElements:
+		return list
+	}
+	values := f.Exact[p.Key()]
+	for _, value := range values {
+		switch value.(type) {
+		case string, float64, bool, int64, nil:
+		default:
+			return unknown
+		}
+	}
+	if len(values) == 0 {
+		return unknown
+	}
+	return plain
+}
+
+// takes reports whether a value has the shape. No value is taken everywhere, null in place of a plain value alone: schemas refuse it
+// unless they are nullable.
+func (s shape) takes(value any) bool {
+	elements, isList := value.([]any)
+	_, isObject := value.(map[string]any)
+	switch value.(type) {
+	case facts.Absent:
+		return true
+	case nil:
+		return s == plain
+	}
+	switch s {
+	case object:
+		return isObject
+	case list:
+		return isList
+	case texts:
+		return isList && !slices.ContainsFunc(elements, func(v any) bool { return !plain.takes(v) })
+	case plain:
+		return !isList && !isObject
+	}
+	return true
+}
