@@ -161,6 +161,9 @@ func (c compiler) textEquals(key term.Term, text string, positive bool) (result,
 		quoted := celtext.String(text) // a value of another type is not equal, nor is one that may cover the text
 		return relation(key.In(term.Sum)+" == "+quoted, key.In(term.Sum)+" != "+quoted), nil
 	}
+	if c.scope.Untyped && !positive && key.Shape.Kinds == shape.Any { // a value of another type is unequal, or is not compared
+		return result{}, refuse("a value that may be no text")
+	}
 	value, err := c.textOf(key)
 	if err == nil && key.ASCII && strings.ContainsAny(text, "SIKsik*?") {
 		err = refuse("letters that other letters become in to_upper() or to_lower()")
@@ -183,7 +186,7 @@ func (c compiler) textOf(key term.Term) (string, error) {
 	switch {
 	case key.Is(shape.Text):
 		return key.In(term.Primary), nil
-	case key.Is(shape.Text | shape.Number), key.Shape.Kinds == shape.Any && c.use != acts:
+	case key.Is(shape.Text | shape.Number), key.Shape.Kinds == shape.Any && (c.use != acts || c.scope.Untyped):
 		return "string(" + key.Text + ")", nil
 	}
 	return "", refuse("a value that may be no text")

@@ -92,6 +92,7 @@ func (c *Conditions) Validations(made *ivp.Policy) (all []ivp.Validation, err er
 func (c *Conditions) within(conditions any, attestation, at string) (jmespath.Scope, error) {
 	names, err := c.names(conditions, at)
 	scope := c.scope
+	scope.Untyped = true
 	for _, name := range names {
 		if !rulecontext.Reserved(name) && !scope.Has(name) { // those of the rule precede
 			scope = scope.With(name, jmespath.Binding{Text: c.payload(attestation), Shape: shape.Shape{Kinds: shape.Object}, Member: true})

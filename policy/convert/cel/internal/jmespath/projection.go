@@ -72,6 +72,11 @@ func (c *compiler) listIn(left jp.ASTNode, on term.Term, flattens bool) (term.Te
 	if err != nil {
 		return base, err
 	}
+	if c.scope.Untyped && base.Shape.Kinds == shape.Any && base.Path != nil && len(c.names) == 0 {
+		*c.guards = append(*c.guards, "type("+base.Path.Or("[]")+") == list")
+		base.Shape = shape.OfList(shape.Unknown())
+		base.List = c.listOf(base)
+	}
 	if base.List == nil || !base.Shape.Is(shape.List) {
 		return base, refuse("a list of a value that may be none")
 	}

@@ -18,6 +18,9 @@ type Scope struct {
 	ObjectName string
 	// Operations are those of the requests; empty means any.
 	Operations []string
+	// Untyped: data has no type that is known, as an attestation. It is used as what the expression needs, with a guard
+	// where another type would have another result: conditions write guards.
+	Untyped bool
 	// names are those besides request.
 	names map[string]Binding
 }

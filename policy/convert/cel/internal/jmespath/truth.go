@@ -112,7 +112,7 @@ func (c *compiler) comparison(n jp.ASTNode, on term.Term) (term.Term, error) {
 	case left.Instead != nil || right.Instead != nil || left.List != nil && left.List.Element != nil || right.List != nil && right.List.Element != nil:
 		return left, refuse("the comparison of a list")
 	case sign == "==" || sign == "!=":
-		text, rank, err := equal(left, right, sign)
+		text, rank, err := c.equal(left, right, sign)
 		return term.Term{Text: text, Rank: rank, Shape: shape.OfBool()}, err
 	case !are(shape.Number, left, right) || !right.Sure():
 		return left, refuse("an order of values that may be no numbers")
@@ -151,7 +151,7 @@ func turned(sign string) string {
 }
 
 // equal compares for equality.
-func equal(left, right term.Term, sign string) (string, term.Rank, error) {
+func (c *compiler) equal(left, right term.Term, sign string) (string, term.Rank, error) {
 	both := func(a, b string) (string, term.Rank, error) { return a + " " + sign + " " + b, term.Relation, nil }
 	switch {
 	case left.Sure() && right.Sure():
@@ -165,6 +165,8 @@ func equal(left, right term.Term, sign string) (string, term.Rank, error) {
 			return term.Not(there), term.Unary, nil
 		}
 		return there, term.Primary, nil
+	case right.Fixed != nil && c.scope.Untyped && left.Shape.Kinds == shape.Any && left.Path != nil:
+		return both(left.Path.Or("null"), right.In(term.Sum)) // values of two types are not equal
 	case right.Fixed != nil && right.Shape.Is(left.Shape.Kinds):
 		other, ok := otherThan(*right.Fixed)
 		text, rank, is := left.Softly(other)
