@@ -185,6 +185,7 @@ func (s *scene) arguments(folder string, q request) []string {
 	for i, text := range s.mirrors {
 		args = append(args, "--mirrors", write(fmt.Sprintf("mirror%d.yaml", i), []byte(s.fill(text))))
 	}
+	args = append(args, s.requiring()...)
 	if s.noLabels == nil {
 		metadata := object{"name": namespace, "labels": s.labels}
 		args = append(args, "--resource", write("namespace.yaml", testkit.Must(json.Marshal(object{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))(s.t)))

@@ -61,6 +61,7 @@ func subjects() []subject {
 		{"Certificates and timestamps", append(certificateAttacks(), chainAttacks()...)},
 		{"Repositories of trust", trustAttacks()},
 		{"Attestations", attestationAttacks()},
+		{"Provenance", provenanceAttacks()},
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},

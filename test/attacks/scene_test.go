@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/manifests"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/slsa"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -58,6 +59,7 @@ type scene struct {
 	noLabels             error // namespaces cannot be read
 	trusted              []byte
 	mirrors              []string           // RegistryMirrors
+	builds               slsa.Terms         // required of every image
 	caller               rulecontext.Caller // nil: policies make no calls
 	globals              engine.GlobalReader
 
@@ -154,7 +156,7 @@ func (s *scene) wire() *wired {
 		Caller: s.caller, Globals: s.globals, Images: images, Manifests: manifests.Options{Signatures: images},
 	}))(t)
 	s.made = &wired{state: &gate.Current{}, catalog: testkit.Must(catalog.New(catalog.Options{
-		Dialects: with.Dialects(), Exceptions: with.Exceptions(), ExceptionNamespaces: s.exceptionsFrom, Overrides: with.Overrides(),
+		Dialects: with.Dialects(), Exceptions: with.Exceptions(), ExceptionNamespaces: s.exceptionsFrom, Overrides: with.Overrides(), Beside: s.required,
 	}))(t)}
 	s.load(s.made.catalog, s.made.state)
 	s.reflect(s.made.state)
