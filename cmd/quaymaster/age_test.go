@@ -96,3 +96,34 @@ spec:
 
 // unwrapped joins the lines of a report.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// TestScanAge: a scan lists the pods whose images are too young, next to the policies that they meet.
+func TestScanAge(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	young, old := h.Build("young", "v1", "1"), h.Build("old", "v1", "2")
+	ok(t, h.SignLegacy(young, verifytest.Claim{Signer: h.key, Time: time.Now().Add(-5 * time.Hour)}, nil))
+	ok(t, h.SignLegacy(old, verifytest.Claim{Signer: h.key, Time: time.Now().Add(-100 * time.Hour)}, nil))
+	pod := func(name, image string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + "}\nspec: {containers: [{name: c, image: " + image + "}]}\n---\n"
+	}
+	both, one := h.file(t, "both.yaml", pod("the-young", young.Name)+pod("the-old", old.Name)), h.file(t, "old.yaml", pod("the-old", old.Name))
+	for _, c := range []struct {
+		reason, file, flags string
+		code                int
+		has, not            string
+	}{
+		{"without an age", both, "", command.ExitAllowed, "", "too-young"},
+		{"young enough for both", both, "--minimum-age 4h", command.ExitAllowed, "", "too-young"},
+		{"one is too young", both, "--minimum-age 72h", command.ExitDenied, "the-young", "the-old"},
+		{"the old one alone", one, "--minimum-age 72h", command.ExitAllowed, "", "too-young"},
+		{"one is stale", both, "--maximum-age 72h", command.ExitDenied, "the-old", "the-young"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			args := append([]string{"scan", "-f", c.file, "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json")}, strings.Fields(c.flags)...)
+			code, out, errs := quaymaster(t, args...)
+			if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.not) {
+				t.Errorf("exit %d, want %d with %q and without %q:\n%s%s", code, c.code, c.has, c.not, out, errs)
+			}
+		})
+	}
+}
