@@ -31,12 +31,24 @@ func (r *compiledRule) asksMore(s *policy.Subject) error {
 // evaluated.
 func readingOf(doc imagesRule) rulecontext.Reading {
 	var r rulecontext.Reading
-	r.Value(doc.Preconditions)
 	r.Entries(doc.Context)
 	for _, entry := range doc.VerifyImages {
 		r.Value(entry)
 	}
+	r.NeedOperation()
+	r.Value(doc.Preconditions)
 	return r
+}
+
+// operations returns the subject with each operation that it may have: a bare one is a pod that
+// may be created or changed.
+func operations(s *policy.Subject, reads rulecontext.Reading) []*policy.Subject {
+	if !s.Bare || !reads.Operation() {
+		return []*policy.Subject{s}
+	}
+	created, changed := *s, *s
+	created.Operation, changed.Operation = "CREATE", "UPDATE"
+	return []*policy.Subject{&created, &changed}
 }
 
 // coversPods reports whether the rule is certain to verify the pods of a controller that it

@@ -123,6 +123,10 @@ func TestBareReads(t *testing.T) {
 		{when("{{ request.object.metadata.namespace == 'prod' && 'yes' }}"), "prod", "checks", "the namespace, read from the object"},
 		{when("{{ request.object.metadata.namespace == 'prod' && 'yes' }}"), "", here + "the object's namespace", "a namespace that the object does not say"},
 		{when("{{ request.operation != 'DELETE' && 'yes' }}"), "prod", "checks", "the operation"},
+		{when("{{ request.operation == 'UPDATE' && 'yes' }}"), "prod", "checks", "updates alone, which it may be"},
+		{when("{{ request.operation == 'CREATE' && 'yes' }}"), "prod", "checks", "creations alone, which it may be"},
+		{when("{{ request.operation == 'DELETE' && 'yes' }}"), "prod", "skips", "deletions alone, which it is not"},
+		{from("jmesPath: \"request.operation == 'UPDATE' && 'yes'\""), "prod", here + "request.operation", "the operation, in a variable of the policy's own"},
 		{when("{{ request.object.kind == 'Pod' && 'yes' }}"), "prod", "checks", "the kind"},
 		{when("{{ request.kind.kind == 'Pod' && 'yes' }}"), "prod", "checks", "the kind, read from the request"},
 		{when("{{ request.object.metadata.labels.sign || 'yes' }}"), "prod", here + "request.object.metadata.labels", "a label, with a default"},
@@ -247,6 +251,9 @@ func TestBareException(t *testing.T) {
 		{strings.Replace(match, "namespaces: [prod]", "names: [web]", 1), "prod", false, true, "a name"},
 		{when("{{ request.namespace == 'prod' && 'yes' }}"), "prod", true, false, "a condition on the namespace"},
 		{when("{{ request.object.metadata.labels.sign || 'yes' }}"), "prod", false, true, "a condition on a label"},
+		{when("{{ request.operation != 'DELETE' && 'yes' }}"), "prod", true, false, "a condition for every operation that it may be"},
+		{when("{{ request.operation == 'CREATE' && 'yes' || 'no' }}"), "prod", false, false, "a condition for creations alone"},
+		{when("{{ request.operation == 'UPDATE' && 'yes' || 'no' }}"), "prod", false, false, "a condition for updates alone"},
 	} {
 		e, err := except(t, match, c.after)
 		if err != nil {

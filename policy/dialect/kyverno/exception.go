@@ -223,9 +223,11 @@ func (e exceptionScope) Covers(ctx context.Context, s *policy.Subject) (bool, er
 			return false, err
 		}
 	}
-	result, err := e.conditions.Evaluate(rulecontext.Entries{}.Context(ctx, rulecontext.Source{Subject: s}))
-	if err != nil {
-		return false, field.Below("spec.conditions", err)
+	for _, s := range operations(s, e.reads) {
+		result, err := e.conditions.Evaluate(rulecontext.Entries{}.Context(ctx, rulecontext.Source{Subject: s}))
+		if err != nil || !result.Held {
+			return false, field.Below("spec.conditions", err)
+		}
 	}
-	return result.Held, nil
+	return true, nil
 }

@@ -124,17 +124,18 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 			return policy.RulePlan{}, err
 		}
 	}
-	// Everything is looked up at once: a failed lookup makes the rule undecided, instead of an
-	// image that a condition denies.
-	data := sync.OnceValues(func() (variable.Context, error) {
-		data := r.values.Context(ctx, rulecontext.Source{
-			Subject: s, Template: r.template, Images: func() ([]policy.Image, error) { return images, nil },
-		})
-		return data, data.Settle()
-	})
-	result, err := r.ask(data)
-	if err != nil {
-		return policy.RulePlan{}, err
+	var data verifyimages.Lazy
+	var result condition.Result
+	for _, s := range operations(s, r.reads) { // the preconditions hold where they do for one
+		data = r.data(ctx, s, images)
+		var err error
+		result, err = r.ask(data)
+		if err != nil {
+			return policy.RulePlan{}, err
+		}
+		if result.Held || result.Indeterminate {
+			break
+		}
 	}
 	// Where the preconditions are indeterminate, the rule is evaluated: the object's author
 	// must not choose that it is not.
@@ -156,6 +157,17 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 		plan.Checks[i].Unsure, plan.Checks[i].Properties = unsure, properties
 	}
 	return plan, nil
+}
+
+// data returns the context of the rule. Everything is looked up at once: a failed lookup makes the
+// rule undecided, instead of an image that a condition denies.
+func (r *compiledRule) data(ctx context.Context, s *policy.Subject, images []policy.Image) verifyimages.Lazy {
+	return sync.OnceValues(func() (variable.Context, error) {
+		data := r.values.Context(ctx, rulecontext.Source{
+			Subject: s, Template: r.template, Images: func() ([]policy.Image, error) { return images, nil },
+		})
+		return data, data.Settle()
+	})
 }
 
 // ask evaluates the preconditions. A context with entries of the policy's is built at once if

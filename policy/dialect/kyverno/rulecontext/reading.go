@@ -15,8 +15,8 @@ import (
 type Reading struct {
 	// beyond is the first thing that a bare subject does not have.
 	beyond string
-	// namespace: the object's namespace is read.
-	namespace bool
+	// namespace: the object's namespace is read; operation: the operation of the request.
+	namespace, operation bool
 	// request: the request is read beyond its object and the identity of that.
 	request bool
 	// names are the members of the context that are read, as far as they are spelled out.
@@ -45,6 +45,17 @@ func (r Reading) Of(s *policy.Subject) error {
 		return match.Unknown("the object's namespace")
 	}
 	return nil
+}
+
+// Operation reports whether the operation is read. A bare subject may be created or changed.
+func (r Reading) Operation() bool { return r.operation }
+
+// NeedOperation records that the values which are read so far cannot be evaluated without the
+// operation, if they read it.
+func (r *Reading) NeedOperation() {
+	if r.operation {
+		r.note("request.operation")
+	}
 }
 
 // Beyond returns the first thing that is read and a bare subject does not have; empty for none.
@@ -278,7 +289,10 @@ func (r *Reading) member(at part, name string) part {
 		switch name {
 		case "object":
 			return object
-		case "kind", "operation":
+		case "operation":
+			r.operation = true
+			return known
+		case "kind":
 			return known
 		case "name", "namespace":
 		default:
