@@ -35,6 +35,11 @@ func (p *program) look() error {
 		p.ofObject = p.ofObject || !v.vacuous
 		p.aboutObject = p.aboutObject || !v.mentions
 		p.needs.of(v.holds)
+		for _, role := range rolesOf(v.holds) {
+			if !slices.Contains(p.roles, role) {
+				p.roles = append(p.roles, role)
+			}
+		}
 	}
 	return nil
 }

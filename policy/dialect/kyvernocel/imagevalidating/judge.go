@@ -31,6 +31,13 @@ type member struct {
 // each image is also judged alone: an image is denied for its own failures, and not for those of
 // another one.
 func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgement {
+	if j.subject.Bare {
+		return j.judgeBare(ctx, given)
+	}
+	return j.judgeMembers(ctx, given)
+}
+
+func (j *judge) judgeMembers(ctx context.Context, given []policy.Given) policy.Judgement {
 	h := newImageEvaluation(j, given, "")
 	out := policy.Judgement{Decisions: make([]policy.Decision, len(given))}
 	everybody := make([]int, len(given))

@@ -52,8 +52,10 @@ type analysis struct {
 	mixed bool
 	// aboutObject: a validation mentions no image.
 	aboutObject bool
-	// needs are the object fields that the validations read.
+	// needs are the object fields that the validations read; roles the lists of images
+	// that are not containers.
 	needs needs
+	roles []string
 	// fixed: nothing in the policy depends on an expression of an attestor.
 	fixed bool
 }
