@@ -69,6 +69,8 @@ type celExpressions struct {
 	Expressions      []admission.Validation      `json:"expressions"`
 	Variables        []admission.Variable        `json:"variables"`
 	AuditAnnotations []admission.AuditAnnotation `json:"auditAnnotations"`
+	ParamKind        *paramKind                  `json:"paramKind"`
+	ParamRef         *paramRef                   `json:"paramRef"`
 }
 
 // ruleText is a rule as it is written, or a part of it, and its path.

@@ -59,7 +59,7 @@ func (c *converter) rule(d source.Document, doc *document, compiled *policy.Poli
 	}
 	if err == nil {
 		r.selection = s
-		err = cmp.Or(r.require(from.CELPreconditions), r.validate(&from, doc.Metadata.Namespace != "", compiled, c.types))
+		err = cmp.Or(r.require(&from), r.validate(&from, doc.Metadata.Namespace != "", compiled, c.types))
 	}
 	if err != nil {
 		c.refuse(d, text.at, err)
@@ -106,11 +106,12 @@ func (r *rule) narrow(text *ruleText) {
 }
 
 // require adds the preconditions in CEL.
-func (r *rule) require(conditions []admission.MatchCondition) error {
-	for i, one := range conditions {
+func (r *rule) require(from *ruleDocument) error {
+	hasParams := from.Validate.CEL != nil && from.Validate.CEL.ParamKind != nil
+	for i, one := range from.CELPreconditions {
 		one.Name = cmp.Or(one.Name, "precondition-"+strconv.Itoa(i+1))
-		if strings.Contains(one.Expression, "variables.") {
-			return &source.Unsupported{Path: source.Index("celPreconditions", i), Found: "a variable of validate.cel, which a match condition cannot read"}
+		if strings.Contains(one.Expression, "variables.") || hasParams {
+			return &source.Unsupported{Path: source.Index("celPreconditions", i), Found: "a variable or a parameter of validate.cel, which a match condition cannot read"}
 		}
 		r.selection.Conditions = append(r.selection.Conditions, one)
 	}
@@ -142,7 +143,7 @@ func onlyKnown(raw json.RawMessage) error {
 		"validate": {
 			"failureAction", "failureActionOverrides", "allowExistingViolations", "message", "pattern", "anyPattern", "cel", "deny", "foreach", "podSecurity",
 		},
-		"validate.cel": {"expressions", "variables", "auditAnnotations"},
+		"validate.cel": {"expressions", "variables", "auditAnnotations", "paramKind", "paramRef"},
 	}
 	for _, place := range []string{"", "validate", "validate.cel"} {
 		var fields map[string]json.RawMessage
@@ -190,8 +191,16 @@ func (r *rule) validate(from *ruleDocument, namespaced bool, compiled *policy.Po
 		if hasVariables {
 			return &source.Unsupported{Path: "validate.cel", Found: "JMESPath beside CEL"}
 		}
-		r.variables, r.annotations = v.CEL.Variables, v.CEL.AuditAnnotations
-		for _, one := range v.CEL.Expressions {
+		expressions := v.CEL
+		if v.CEL.ParamKind != nil || v.CEL.ParamRef != nil {
+			var err error
+			expressions, err = withParams(v.CEL)
+			if err != nil {
+				return err
+			}
+		}
+		r.variables, r.annotations = expressions.Variables, expressions.AuditAnnotations
+		for _, one := range expressions.Expressions {
 			if one.Message == "" {
 				one.Message = v.Message
 			}
