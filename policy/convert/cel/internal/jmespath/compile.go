@@ -252,7 +252,7 @@ func (c *compiler) or(n jp.ASTNode, on term.Term) (term.Term, error) {
 	switch {
 	case are(shape.Bool, left, right) && left.Sure() && right.Fixed == nil:
 		out := term.Term{Shape: shape.OfBool()}
-		out.Text, out.Rank = logic(left, right, true, strict)
+		out.Text, out.Rank = term.Logic(left, right, true, strict)
 		return out, nil
 	case left.Shape.Kinds == shape.Any:
 		return guessed(left, right)
@@ -296,7 +296,7 @@ func (c *compiler) and(n jp.ASTNode, on term.Term) (term.Term, error) {
 		return right, refuse("&& of values that may be no booleans")
 	}
 	out := term.Term{Shape: shape.OfBool(), Missing: right.Missing, Null: !left.Sure()}
-	out.Text, out.Rank = logic(left, right, false, strict)
+	out.Text, out.Rank = term.Logic(left, right, false, strict)
 	return out, nil
 }
 

@@ -27,7 +27,7 @@ func (c *compiler) truth(n jp.ASTNode, on term.Term) (string, term.Rank, error) 
 		strict := *c.fails
 		*c.fails = before || strict
 		right, rightRank, err := c.truth(n.Children[1], on)
-		text, rank := logic(term.Term{Text: left, Rank: leftRank}, term.Term{Text: right, Rank: rightRank}, n.NodeType == jp.ASTOrExpression, strict)
+		text, rank := term.Logic(term.Term{Text: left, Rank: leftRank}, term.Term{Text: right, Rank: rightRank}, n.NodeType == jp.ASTOrExpression, strict)
 		return text, rank, err
 	case jp.ASTComparator:
 		v, err := c.comparison(n, on)
@@ -41,19 +41,6 @@ func (c *compiler) truth(n jp.ASTNode, on term.Term) (string, term.Rank, error) 
 		return "", 0, err
 	}
 	return truthOf(v)
-}
-
-// logic writes && and ||. A left side that fails decides in the source, whatever the right side.
-func logic(left, right term.Term, or, strict bool) (string, term.Rank) {
-	switch {
-	case strict && or:
-		return left.In(term.Or) + " ? true : " + right.In(term.Or), term.Ternary
-	case strict:
-		return left.In(term.Or) + " ? " + right.In(term.Or) + " : false", term.Ternary
-	case or:
-		return left.In(term.Or) + " || " + right.In(term.Or), term.Or
-	}
-	return left.In(term.And) + " && " + right.In(term.And), term.And
 }
 
 // truthOf writes whether a value counts as true.
@@ -168,7 +155,7 @@ func (c *compiler) equal(left, right term.Term, sign string) (string, term.Rank,
 	case right.Fixed != nil && c.scope.Untyped && left.Shape.Kinds == shape.Any && left.Path != nil:
 		return both(left.Path.Or("null"), right.In(term.Sum)) // values of two types are not equal
 	case right.Fixed != nil && right.Shape.Is(left.Shape.Kinds):
-		other, ok := otherThan(*right.Fixed)
+		other, ok := term.OtherThan(*right.Fixed)
 		text, rank, is := left.Softly(other)
 		if !ok || !is {
 			return "", 0, refuse("a comparison of a value that may be null")
@@ -179,17 +166,4 @@ func (c *compiler) equal(left, right term.Term, sign string) (string, term.Rank,
 		return both(left.Path.Optional, right.Path.Optional)
 	}
 	return "", 0, refuse("a comparison of values that may be null")
-}
-
-// otherThan returns a value of the type of a literal that differs from it.
-func otherThan(v any) (string, bool) {
-	switch v := v.(type) {
-	case bool:
-		return term.Literal(!v), true
-	case string:
-		return "''", v != ""
-	case float64:
-		return "0", v != 0
-	}
-	return "", false
 }

@@ -58,3 +58,16 @@ func IsEmpty(v any) bool {
 	}
 	return false
 }
+
+// OtherThan returns a value of the type of a literal that differs from it.
+func OtherThan(v any) (string, bool) {
+	switch v := v.(type) {
+	case bool:
+		return Literal(!v), true
+	case string:
+		return "''", v != ""
+	case float64:
+		return "0", v != 0
+	}
+	return "", false
+}

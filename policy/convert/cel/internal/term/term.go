@@ -144,3 +144,16 @@ func (t Term) Known() Term {
 	}
 	return t
 }
+
+// Logic writes && and ||. A left side that fails decides in the source, whatever the right side: strict.
+func Logic(left, right Term, or, strict bool) (string, Rank) {
+	switch {
+	case strict && or:
+		return left.In(Or) + " ? true : " + right.In(Or), Ternary
+	case strict:
+		return left.In(Or) + " ? " + right.In(Or) + " : false", Ternary
+	case or:
+		return left.In(Or) + " || " + right.In(Or), Or
+	}
+	return left.In(And) + " && " + right.In(And), And
+}
