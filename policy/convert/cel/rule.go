@@ -111,7 +111,7 @@ func (r *rule) require(from *ruleDocument) error {
 	for i, one := range from.CELPreconditions {
 		one.Name = cmp.Or(one.Name, "precondition-"+strconv.Itoa(i+1))
 		if strings.Contains(one.Expression, "variables.") || hasParams {
-			return &source.Unsupported{Path: source.Index("celPreconditions", i), Found: "a variable or a parameter of validate.cel, which a match condition cannot read"}
+			return &source.Unsupported{Path: source.Index("celPreconditions", i), Found: "a variable or parameter of validate.cel, which match conditions do not read"}
 		}
 		r.selection.Conditions = append(r.selection.Conditions, one)
 	}
