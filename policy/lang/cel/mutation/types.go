@@ -69,6 +69,14 @@ func (t *Types) Apply(made ref.Val, about Target, serverSide bool) (map[string]a
 			return nil, err
 		}
 	}
+	if object, ok := mergeObject(changes, about, configuration); ok {
+		return object, nil
+	}
+	return merge(converter, changes, about)
+}
+
+// merge has the library merge changes into an object.
+func merge(converter managedfields.TypeConverter, changes *typed.TypedValue, about Target) (map[string]any, error) {
 	live, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: about.Object}, typed.AllowDuplicates)
 	if err != nil {
 		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.37 has it: %w", about.Kind.Kind, plainly(err))
