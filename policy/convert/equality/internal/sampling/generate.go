@@ -173,7 +173,7 @@ func (g *Generator) Next() (Sample, gate.Request) {
 func (g *Generator) draw() (s Sample, k int) {
 	turn := g.from.IntN(12)
 	switch n := len(g.variants); {
-	case turn < 4 && n > 0:
+	case turn < 5 && n > 0:
 		v := g.variants[n-1]
 		g.variants = g.variants[:n-1]
 		s = v.of.clone()
@@ -194,6 +194,10 @@ func (g *Generator) draw() (s Sample, k int) {
 		return g.dense(k), k
 	}
 	s = g.corpus[k][g.from.IntN(len(g.corpus[k]))].clone()
+	if turn > 7 {
+		g.mix(&s, k)
+		return s, k
+	}
 	for range g.from.IntN(4) {
 		if len(g.paths) > 0 {
 			p := g.from.IntN(len(g.paths))

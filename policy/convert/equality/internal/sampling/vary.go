@@ -1,6 +1,11 @@
 package sampling
 
-import "github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+)
 
 // variant is a single change of a sample that showed new behaviour.
 type variant struct {
@@ -42,6 +47,50 @@ func (g *Generator) vary(s *Sample, v variant) {
 	set(tree, at, value, every)
 	complete(tree, &g.kinds[v.kind])
 }
+
+// mix adds the elements of a list in another sample to the list of a sample: where one passes and the other does not, the
+// result shows whether a policy wants it of each element or of one.
+func (g *Generator) mix(s *Sample, k int) {
+	other := g.corpus[k][g.from.IntN(len(g.corpus[k]))]
+	tree, more := s.Object, other.Object
+	if tree == nil {
+		tree = s.Old
+	}
+	if more == nil {
+		more = other.Old
+	}
+	lists := slices.DeleteFunc(slices.Clone(g.paths), func(p facts.Path) bool { return !slices.Contains(p, facts.Each) })
+	if len(lists) == 0 {
+		return
+	}
+	places := g.kinds[k].places(lists[g.from.IntN(len(lists))])
+	at := places[len(places)-1]
+	for i := len(at) - 1; i >= 0; i-- {
+		own, _ := first(tree, at[:i]).([]any)
+		added, _ := first(more, at[:i]).([]any)
+		if at[i] != facts.Each || len(own) == 0 || len(added) == 0 || len(own)+len(added) > maxMixed || g.from.IntN(2) == 0 {
+			continue
+		}
+		both := slices.Clone(own)
+		for _, one := range added {
+			one = copied(one)
+			if element, ok := one.(map[string]any); ok {
+				if name, ok := element["name"].(string); ok {
+					element["name"] = name + strconv.Itoa(len(both)+1)
+				}
+			}
+			both = append(both, one)
+		}
+		if g.from.IntN(2) == 0 {
+			slices.Reverse(both)
+		}
+		set(tree, at[:i], both, func(i int) bool { return i == 0 })
+		return
+	}
+}
+
+// maxMixed bounds the elements of a list of two samples.
+const maxMixed = 4
 
 // lengthen doubles the element of a list on a path.
 func (g *Generator) lengthen(tree map[string]any, at facts.Path) {
