@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -141,6 +144,22 @@ func TestBuilds(t *testing.T) {
 	}
 }
 
+// TestBuildsOfManifests: scan and explain have the same terms.
+func TestBuildsOfManifests(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	built := h.Build("app", "v1", "1")
+	ok(t, h.AttestBundle(built, verifytest.Claim{Signer: h.workflow(t, releaseID, "app")}, attest.PredicateSLSAv1, provenance1(releaseID, "app", "refs/tags/v1.2.3")))
+	pod := h.file(t, "pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop}\nspec: {containers: [{name: web, image: '"+built.Name+"'}]}\n")
+	for _, command := range []string{"scan", "explain", "verify"} {
+		for source, want := range map[string]int{"github.com/org/app": 0, "github.com/fork/app": 1} {
+			code, out, errs := quaymaster(t, command, "-f", pod, "--slsa-build-level", "2", "--source-uri", source, "--trusted-root", h.path("trusted_root.json"))
+			if code != want || want == 1 && !strings.Contains(out, "wrong-source") {
+				t.Errorf("%s, %s: exit %d, want %d:\n%s%s", command, source, code, want, out, errs)
+			}
+		}
+	}
+}
+
 // TestBuildLevelInSummary: a verification summary states the level that provenance showed, and a consumer
 // may require it.
 func TestBuildLevelInSummary(t *testing.T) {
@@ -178,6 +197,58 @@ func TestBuildLevelInSummary(t *testing.T) {
 		code, out, errs := quaymaster(t, append(accept, c.image, "--accept-vsa-level", c.level)...)
 		if code != c.code || !strings.Contains(unwrapped(out+errs), c.says) {
 			t.Errorf("%s: exit %d, want %d and %q:\n%s%s", c.reason, code, c.code, c.says, out, errs)
+		}
+	}
+}
+
+// TestProvenancePolicies: the policies of docs/slsa.md in each dialect require the release workflow and the source.
+func TestProvenancePolicies(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "slsa.md"))
+	ok(t, err)
+	_, page, _ := strings.Cut(string(text), "## In policies\n")
+	page, _, _ = strings.Cut(page, "## Limits\n")
+	var policies []string
+	var rego string
+	for i, block := range strings.Split(page, "```") {
+		if kind, content, _ := strings.Cut(block, "\n"); i%2 == 1 && kind == "yaml" {
+			policies = append(policies, content)
+		} else if i%2 == 1 && kind == "rego" {
+			rego = content
+		}
+	}
+	if len(policies) != 3 || rego == "" {
+		t.Fatalf("%d policies, and %q", len(policies), rego)
+	}
+	head, _, isCUE := strings.Cut(policies[2], "        type: cue\n")
+	if !isCUE {
+		t.Fatal("the last policy has no condition in CUE")
+	}
+	policies = append(policies, head+"        type: rego\n        data: |\n          "+strings.ReplaceAll(strings.TrimSpace(rego), "\n", "\n          ")+"\n")
+
+	h := newEnv(t, registrytest.Options{})
+	const tag = "refs/tags/v1.2.3"
+	release, other := h.workflow(t, releaseID, "app"), h.workflow(t, strings.Replace(releaseID, "release.yml", "test.yml", 1), "app")
+	images := map[string]string{}
+	for name, made := range map[string]struct {
+		signer  *verifytest.Signer
+		builder string
+		source  string
+	}{"genuine": {release, releaseID, "app"}, "forged": {other, releaseID, "app"}, "builder": {release, generatorID, "app"}, "source": {release, releaseID, "other"}} {
+		built := h.Build("shop/"+name, "v1", name)
+		ok(t, h.AttestBundle(built, verifytest.Claim{Signer: made.signer}, attest.PredicateSLSAv1, provenance1(made.builder, made.source, tag)))
+		images[name] = built.Name
+	}
+	images["none"] = h.Build("shop/none", "v1", "none").Name
+	for i, policy := range policies {
+		file := h.file(t, fmt.Sprintf("policy%d.yaml", i), strings.ReplaceAll(policy, "registry.example/", h.Registry.Host()+"/"))
+		for name, image := range images {
+			want := command.ExitDenied
+			if name == "genuine" {
+				want = command.ExitAllowed
+			}
+			if code, out, errs := quaymaster(t, "verify", image, "--policy", file, "--trusted-root", h.path("trusted_root.json"), "--require-match"); code != want {
+				t.Errorf("policy %d, %s: exit %d, want %d:\n%s%s", i, name, code, want, out, errs)
+			}
 		}
 	}
 }

@@ -43,6 +43,7 @@ const (
 	Actionlint      = "actionlint"
 	Govulncheck     = "govulncheck"
 	KubectlSigstore = "kubectl-sigstore"
+	SLSAVerifier    = "slsa-verifier"
 
 	// Helm3 is the major version before.
 	Helm3 = "helm3"
@@ -69,7 +70,7 @@ func Programs(long bool) []string {
 		Fulcio, TimestampServer, Registry, Notation, Kustomize, Crane, Govulncheck, Actionlint,
 	}
 	if long {
-		programs = append(programs, OldestKubeAPIServer, Helm3, KubectlSigstore)
+		programs = append(programs, OldestKubeAPIServer, Helm3, KubectlSigstore, SLSAVerifier)
 	}
 	return programs
 }

@@ -19,6 +19,7 @@ func TestProgramsArePinned(t *testing.T) {
 		Etcd: "v3.7.0", KubeAPIServer: "v1.37.2", KubeControllerManager: "v1.37.2", Kubectl: "v1.37.2",
 		OldestKubeAPIServer: "v1.30.14", Helm: "v4.3.1", Helm3: "v3.15.4",
 		Actionlint: "v1.7.12", Notation: "v1.3.2", Kustomize: "v5.8.2", Govulncheck: "v1.9.0", KubectlSigstore: "v0.5.4",
+		SLSAVerifier: "v2.7.1",
 	}
 	for name, want := range versions {
 		tool, err := find(name)

@@ -23,7 +23,9 @@ import (
 )
 
 // old are the modules of programs that are wanted as they were.
-func old() []string { return []string{"kubernetes-oldest", peers.Helm3, peers.KubectlSigstore} }
+func old() []string {
+	return []string{"kubernetes-oldest", peers.Helm3, peers.KubectlSigstore, peers.SLSAVerifier}
+}
 
 // released begin the paths of modules that stay as a program was released with them: they
 // decide its answers. Of the last three, two cannot be fetched from every proxy, and the
