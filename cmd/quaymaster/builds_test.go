@@ -160,6 +160,22 @@ func TestBuildsOfManifests(t *testing.T) {
 	}
 }
 
+// TestBuildsElsewhere: provenance is read where --signature-repository names it.
+func TestBuildsElsewhere(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	built := h.Build("app", "v1", "1")
+	elsewhere := built
+	elsewhere.Repository = "evidence"
+	ok(t, h.AttestLegacy(elsewhere, verifytest.Claim{Signer: h.workflow(t, generatorID, "app")}, attest.PredicateSLSAv02, provenance02(generatorID, "app", "refs/tags/v1.2.3")))
+	for repository, want := range map[string]int{"evidence": command.ExitAllowed, "other": command.ExitDenied} {
+		code, out, errs := quaymaster(t, "verify", built.Name, "--source-uri", "github.com/org/app", "--trusted-root", h.path("trusted_root.json"),
+			"--signature-repository", h.Registry.Host()+"/"+repository)
+		if code != want {
+			t.Errorf("%s: exit %d, want %d:\n%s%s", repository, code, want, out, errs)
+		}
+	}
+}
+
 // TestBuildLevelInSummary: a verification summary states the level that provenance showed, and a consumer
 // may require it.
 func TestBuildLevelInSummary(t *testing.T) {

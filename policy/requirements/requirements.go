@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
@@ -45,6 +46,8 @@ type Requirement struct {
 	// Provenance are the terms of SLSA provenance; Builders are declared in addition to the known ones.
 	Provenance slsa.Terms     `json:"provenance,omitzero"`
 	Builders   []slsa.Builder `json:"builders,omitempty"`
+	// Sources are the repositories of provenance; none: the image's own.
+	Sources []attest.Source `json:"sources,omitempty"`
 }
 
 // Compile compiles requirements into a policy of a kind; nil for none. source is their origin.

@@ -110,7 +110,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	}
 	if !f.Given() {
 		for _, name := range terms {
-			if cmd.Flags().Changed(name) {
+			if cmd.Flags().Changed(name) && !(name == "signature-repository" && f.builds.isGiven()) {
 				return fmt.Errorf("--%s has no effect without --key, --certificate-identity, --certificate-chain or --notation-cert; requirements of a policy are set in the policy", name)
 			}
 		}
@@ -155,13 +155,9 @@ func (f *Flags) Policy() (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sources []attest.Source
-	if f.repository != "" {
-		repository, err := image.ParseRepository(f.repository)
-		if err != nil {
-			return nil, fmt.Errorf("--signature-repository: %w", err)
-		}
-		sources = []attest.Source{{Repository: repository}}
+	sources, err := f.sources()
+	if err != nil {
+		return nil, err
 	}
 	members := make([]policy.Member, len(authorities))
 	for i := range authorities {

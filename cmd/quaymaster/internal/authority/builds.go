@@ -54,6 +54,9 @@ func (f *buildFlags) terms() (slsa.Terms, error) {
 	return terms, nil
 }
 
+// isGiven reports whether a flag requires provenance.
+func (f *buildFlags) isGiven() bool { return f.level != 0 || len(f.builders) > 0 || f.uri+f.ref != "" }
+
 // path is the first of the flags that is given, for messages.
 func (f *buildFlags) path() string {
 	switch {
@@ -78,6 +81,10 @@ func (f *Flags) Verifies() bool {
 func (f *Flags) built() (requirements.Requirement, error) {
 	terms, err := f.builds.terms()
 	required := requirements.Requirement{Path: f.builds.path(), Provenance: terms}
+	if err != nil || !f.builds.isGiven() {
+		return required, err
+	}
+	required.Sources, err = f.sources()
 	if err != nil || !f.Given() {
 		return required, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -70,4 +72,16 @@ func parseKey(name string, pem []byte, hash string) (*verify.Key, error) {
 		return nil, fmt.Errorf("--key %s: %w", Shown(name), err)
 	}
 	return &verify.Key{Ref: string(pem), Hash: hash}, nil
+}
+
+// sources are the repositories of evidence; none for the image's own.
+func (f *Flags) sources() ([]attest.Source, error) {
+	if f.repository == "" {
+		return nil, nil
+	}
+	repository, err := image.ParseRepository(f.repository)
+	if err != nil {
+		return nil, fmt.Errorf("--signature-repository: %w", err)
+	}
+	return []attest.Source{{Repository: repository}}, nil
 }
