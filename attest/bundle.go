@@ -18,7 +18,7 @@ func peekBundle(b []byte) (Role, string, error) {
 }
 
 func readBundle(b []byte) (Role, string, error) {
-	if err := checkJSON(b); err != nil {
+	if err := CheckJSON(b); err != nil {
 		return "", "", err
 	}
 	members, err := fields(b, "mediaType", "media_type", "messageSignature", "message_signature", "dsseEnvelope", "dsse_envelope")

@@ -309,7 +309,7 @@ func TestDepth(t *testing.T) {
 		if !json.Valid(text) {
 			t.Fatal("no JSON")
 		}
-		if err := checkJSON(text); (err == nil) != good {
+		if err := CheckJSON(text); (err == nil) != good {
 			t.Errorf("depth %d: got %v", depth, err)
 		}
 	}
@@ -342,7 +342,7 @@ func TestKeysTwice(t *testing.T) {
 		many("first", "k15"):              false,
 		many("first", "k31"):              false,
 	} {
-		if err := checkJSON([]byte(text)); (err == nil) != good {
+		if err := CheckJSON([]byte(text)); (err == nil) != good {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}

@@ -30,7 +30,7 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	if len(b) > MaxAttestation {
 		return Envelope{}, overBound("DSSE envelope", "MaxAttestation", MaxAttestation)
 	}
-	if err := checkJSON(b); err != nil {
+	if err := CheckJSON(b); err != nil {
 		return Envelope{}, fmt.Errorf("DSSE envelope: %w", err)
 	}
 	e, err := readEnvelope(b)

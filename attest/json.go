@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/internal/strictjson"
 )
 
-// checkJSON refuses JSON that parsers read differently: a repeated key in one object, bytes after
+// CheckJSON refuses JSON that parsers read differently: a repeated key in one object, bytes after
 // the value, text that is not UTF-8. It also refuses nesting beyond MaxDepth and objects beyond
 // MaxMembers. It always reads b twice.
-func checkJSON(b []byte) error {
+func CheckJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return errors.New("JSON is not UTF-8")
 	}
@@ -172,7 +172,7 @@ func next(b []byte, i int) (int, bool) {
 	return i, i < len(b) && b[i] != '}' && b[i] != ']'
 }
 
-// fields returns the members of a JSON object, which checkJSON has accepted, by their exact
+// fields returns the members of a JSON object, which CheckJSON has accepted, by their exact
 // names; they are parts of b, not copies. Go's decoder would also accept "Subject" for "subject",
 // which other parsers do not: such a near miss is refused.
 func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {

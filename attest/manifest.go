@@ -25,7 +25,7 @@ func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 	if described.IsIndex() {
 		return manifest{}, errors.New("it is an index, not a manifest with evidence")
 	}
-	if err := checkJSON(b); err != nil {
+	if err := CheckJSON(b); err != nil {
 		return manifest{}, fmt.Errorf("manifest: %w", err)
 	}
 	var m manifest

@@ -148,7 +148,7 @@ func (s *search) file(p *document) {
 
 // share passes the content of an artifact to its signatures.
 func (s *search) share(p *document) {
-	if err := checkJSON(p.body); err != nil {
+	if err := CheckJSON(p.body); err != nil {
 		s.found.malformed(p.where(), fmt.Errorf("the artifact's layer is no JSON document: %w", err))
 		return
 	}

@@ -39,7 +39,7 @@ func ParseStatement(b []byte) (Statement, error) {
 	if len(b) > MaxAttestation {
 		return Statement{}, overBound("in-toto statement", "MaxAttestation", MaxAttestation)
 	}
-	if err := checkJSON(b); err != nil {
+	if err := CheckJSON(b); err != nil {
 		return Statement{}, fmt.Errorf("in-toto statement: %w", err)
 	}
 	s, err := readStatement(b)

@@ -81,24 +81,9 @@ func (p *program) find(each *cel.Program) error {
 		}
 	}
 	for _, call := range each.Calls(verifyAttestations) {
-		kinds, literal := p.kinds(call, 1)
-		for _, kind := range kinds {
-			if kind < 0 {
-				errs = append(errs, field.Fail(each.Path(), "names an attestation that is not defined in spec.attestations"))
-				continue
-			}
-			_, isKnown := argument(call, 2).Fields(attestorsName)
-			for _, a := range p.named(call, 2) {
-				err := p.attestors[a].Proves(p.attestations[kind])
-				switch {
-				case err == nil:
-					p.ask(a, kind)
-				case literal && isKnown:
-					errs = append(errs, field.Fail(each.Path(), "%w", err))
-				}
-			}
-		}
+		errs = append(errs, p.findSigned(each.Path(), call, 1))
 	}
+	errs = append(errs, p.findScans(each)...)
 	for _, call := range each.Calls(extractPayload) {
 		kinds, _ := p.kinds(call, 1)
 		if slices.Contains(kinds, -1) {
@@ -113,6 +98,29 @@ func (p *program) find(each *cel.Program) error {
 	for _, name := range []string{getImageData, "GetMetadata", "getMetadata"} {
 		if len(each.Calls(name)) > 0 {
 			p.data = policy.DataOne
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// findSigned collects the questions of a call: the attestation of an argument, by the attestors of the next.
+func (p *program) findSigned(path string, call cel.FunctionCall, at int) error {
+	var errs []error
+	kinds, literal := p.kinds(call, at)
+	for _, kind := range kinds {
+		if kind < 0 {
+			errs = append(errs, field.Fail(path, "names an attestation that is not defined in spec.attestations"))
+			continue
+		}
+		_, isKnown := argument(call, at+1).Fields(attestorsName)
+		for _, a := range p.named(call, at+1) {
+			err := p.attestors[a].Proves(p.attestations[kind])
+			switch {
+			case err == nil:
+				p.ask(a, kind)
+			case literal && isKnown:
+				errs = append(errs, field.Fail(path, "%w", err))
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -165,7 +173,7 @@ func mentionsImages(p *cel.Program) bool {
 			return true
 		}
 	}
-	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData} {
+	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities} {
 		if len(p.Calls(name)) > 0 {
 			return true
 		}

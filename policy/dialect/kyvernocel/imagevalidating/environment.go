@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"slices"
 	"sync"
 
 	celgo "github.com/google/cel-go/cel"
@@ -25,6 +26,7 @@ const (
 	verifyAttestations = "verifyAttestationSignatures"
 	extractPayload     = "extractPayload"
 	getImageData       = "getImageData"
+	vulnerabilities    = "vulnerabilities"
 )
 
 // environments are the CEL environments of the dialect, each created when a document first needs
@@ -87,7 +89,12 @@ func functions() []cel.Function {
 	one := func(name, id string, result *celgo.Type, arguments ...*celgo.Type) cel.Function {
 		return cel.Function{Name: name, Overloads: []cel.Overload{{ID: id, Arguments: arguments, Result: result}}}
 	}
+	named, joined := []*celgo.Type{celgo.StringType, celgo.StringType, list, celgo.StringType, list}, celgo.ListType(celgo.DynType)
 	return []cel.Function{
+		{Name: vulnerabilities, Overloads: []cel.Overload{
+			{ID: "vulnerabilities_string_string_list_string_list", Arguments: named, Result: joined},
+			{ID: "vulnerabilities_string_string_list_string_list_duration", Arguments: append(slices.Clone(named), celgo.DurationType), Result: joined},
+		}},
 		one(verifySignatures, "verify_image_signature_string_stringarray", celgo.IntType, celgo.StringType, list),
 		one(verifyAttestations, "verify_image_attestations_string_string_stringarray", celgo.IntType, celgo.StringType, celgo.StringType, list),
 		one(getImageData, "get_image_data_string", celgo.DynType, celgo.StringType),

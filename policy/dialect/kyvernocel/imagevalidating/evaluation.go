@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/findings"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/verify"
@@ -71,6 +72,10 @@ type evaluation struct {
 	// asked are the attestors that were evaluated for a topic so far: a payload must come from
 	// one of them.
 	asked map[topic][]int
+	// unread is evidence that could not be verified and that would excuse findings.
+	unread []error
+	// unexcused are the findings without an excuse that the expression read.
+	unexcused []string
 }
 
 // evaluate evaluates the validations that mention images, or those that do not, until one does
@@ -94,6 +99,7 @@ func (h *imageEvaluation) evaluate(ctx context.Context, of []int, by selection, 
 			continue
 		}
 		clear(e.missed)
+		e.unread, e.unexcused = nil, nil
 		held, err := v.holds.Bool(ctx, e.activation)
 		if absent && hingesOnLeft(err) {
 			if err = v.holds.Hidden(ctx, e.activation, hingesOnLeft); err == nil {
@@ -168,7 +174,11 @@ func (e *evaluation) denied(ctx context.Context, v *validation) {
 		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
 		return
 	}
-	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v)}
+	if unread := e.unreadReasons(v.path); len(unread) > 0 {
+		e.result, e.reasons = policy.Indeterminate, append(e.reasons, unread...)
+		return
+	}
+	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v), Found: findings.List(e.unexcused)}
 	if !v.extracts {
 		e.reasons = append(e.reasons, reason)
 		return

@@ -65,6 +65,7 @@ func (e *evaluation) functions() map[string]cel.Call {
 		verifyAttestations: e.verifyAttestations,
 		extractPayload:     e.extractPayload,
 		getImageData:       e.getImageData,
+		vulnerabilities:    e.vulnerabilities,
 	}
 }
 

@@ -183,6 +183,15 @@ func sameDigest(a image.Ref, b image.Pinned) bool {
 // statements those count that no later one of the attestor follows, by the trusted time of
 // signing: an outdated report does not stand in for the current one.
 func (h *imageEvaluation) answer(i int, one ask) (policy.Answer, error) {
+	all, err := h.answers(i, one)
+	if one.attestation != signature {
+		all.Facts = verify.Latest(all.Facts)
+	}
+	return all, err
+}
+
+// answers joins the answers for an attestor, with earlier statements.
+func (h *imageEvaluation) answers(i int, one ask) (policy.Answer, error) {
 	p := h.parties[i].people[one.attestor]
 	if p.err != nil {
 		return policy.Answer{}, p.err
@@ -197,9 +206,6 @@ func (h *imageEvaluation) answer(i int, one ask) (policy.Answer, error) {
 		all.Facts = append(all.Facts, answer.Facts...)
 		all.Rejections = append(all.Rejections, answer.Rejections...)
 		all.Gaps = append(all.Gaps, answer.Gaps...)
-	}
-	if one.attestation != signature {
-		all.Facts = verify.Latest(all.Facts)
 	}
 	return all, nil
 }

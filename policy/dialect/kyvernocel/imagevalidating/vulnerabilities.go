@@ -1,0 +1,122 @@
+package imagevalidating
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
+	"github.com/quaymaster/quaymaster/policy/findings"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// vulnerabilities returns the findings of the latest scan of each attestor of scans, each with the VEX
+// statement about it, of an attestor of VEX documents: vulnerabilities(image, attestations.scan,
+// [attestors.scanner], attestations.vex, [attestors.security], duration("72h")). Without the age, scans
+// of any age count.
+func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (any, error) {
+	text := textOfValue(arguments[0])
+	places, meant, err := e.named(text)
+	if err == nil && !meant {
+		err = errors.New("spec.matchImageReferences do not mean the image")
+	}
+	if err != nil {
+		return nil, about(text, err)
+	}
+	bounds, err := e.scanAge(arguments[5:])
+	if err != nil {
+		return nil, err
+	}
+	scans, missing, err := e.signed(places[0], arguments[1], arguments[2])
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 { // it may have other findings than an earlier one
+		return nil, &cel.UnknownError{Gaps: wrapped(missing)}
+	}
+	statements, unread, err := e.signed(places[0], arguments[3], arguments[4])
+	if err != nil {
+		return nil, err
+	}
+	evidence := findings.Evidence{Scans: scans, VEX: slices.Concat(statements...), Repository: e.repository(places[0]), Age: bounds}
+	report, err := findings.Join(evidence)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", vulnerabilities, err)
+	}
+	e.unread = append(e.unread, unread...) // one of them may excuse a finding
+	e.unexcused = append(e.unexcused, report.Open()...)
+	excusing, _ := report.Excused()
+	e.meet(places[0], slices.Concat(report.Scans, excusing))
+	return cel.Doubles(report.Values()), nil
+}
+
+// scanAge reads the optional bound of the age.
+func (e *evaluation) scanAge(arguments []ref.Val) (age.Bounds, error) {
+	bounds := age.Bounds{By: vulnerabilities, At: e.subject.Time}
+	if len(arguments) == 0 {
+		return bounds, nil
+	}
+	most, ok := arguments[0].Value().(time.Duration)
+	if !ok || most <= 0 || most > findings.MaxAge {
+		return bounds, fmt.Errorf("%s: the age of a scan must be a positive duration of at most %s", vulnerabilities, age.Text(findings.MaxAge))
+	}
+	bounds.Maximum = most
+	return bounds, nil
+}
+
+func (e *evaluation) repository(i int) image.Repository {
+	return e.given[i].Check.Image.Ref.Repository()
+}
+
+// signed returns the facts of an attestation by attestor, and the evidence that could not be verified and
+// may be later.
+func (e *evaluation) signed(i int, attestation, list ref.Val) (facts [][]verify.Fact, gaps []error, err error) {
+	kind, err := e.kind(attestation)
+	if err != nil {
+		return nil, nil, err
+	}
+	attestors, err := attestorsOf(list)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range attestors {
+		if err := e.rule.program.attestors[a].Proves(e.rule.program.attestations[kind]); err != nil {
+			return nil, nil, err
+		}
+		answer, err := e.answers(i, ask{a, kind})
+		if err != nil {
+			return nil, nil, err
+		}
+		facts = append(facts, answer.Facts)
+		if len(answer.Facts) > 0 {
+			answer.Gaps = answer.Unsettled()
+		}
+		gaps = append(gaps, answer.Gaps...)
+	}
+	return facts, gaps, nil
+}
+
+// findScans collects the questions of vulnerabilities.
+func (p *program) findScans(each *cel.Program) (errs []error) {
+	for _, call := range each.Calls(vulnerabilities) {
+		for _, at := range []int{1, 3} {
+			errs = append(errs, p.findSigned(each.Path(), call, at))
+		}
+	}
+	return errs
+}
+
+// unreadReasons are those of evidence without which a validation may hold.
+func (e *evaluation) unreadReasons(path string) (reasons []policy.Reason) {
+	for _, gap := range e.unread {
+		reasons = append(reasons, policy.LookReason(gap, path))
+	}
+	return reasons
+}

@@ -1,0 +1,219 @@
+// Package findings joins verified vulnerability scans of an image with verified VEX statements, for
+// policies in every dialect and for requirements. Packages vulnerability and purl define the formats.
+package findings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest/document"
+	"github.com/quaymaster/quaymaster/attest/vulnerability"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/age"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Evidence is what was verified about one image.
+type Evidence struct {
+	// Scans are the facts of vulnerability scans, by trusted signer.
+	Scans [][]verify.Fact
+	// VEX are the facts of VEX documents of trusted signers.
+	VEX []verify.Fact
+	// Repository is that of the image.
+	Repository image.Repository
+	// Age bounds the age of a scan.
+	Age age.Bounds
+}
+
+// ErrNoScan means that no scan was verified.
+var ErrNoScan = errors.New("no vulnerability scan is verified")
+
+// Report is the findings of the scans that count.
+type Report struct {
+	Results []vulnerability.Result
+	// Scans are the facts with the scans; VEX are those of the statements, by Result.Source.
+	Scans, VEX []verify.Fact
+}
+
+// Join reads the latest scan of each signer, by the verified time of signing, and finds the statement
+// about each finding. Of one signer's scans without a verified time all count. An older scan than the
+// bound does not count; ErrNoScan, age.ErrUnknown or a *verify.Rejection tell why none does.
+func Join(e Evidence) (Report, error) {
+	scans, err := e.current()
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Scans: scans, VEX: e.VEX}
+	var found []vulnerability.Finding
+	for _, fact := range scans {
+		value, err := document.Decode(fact.Statement.Predicate)
+		if err != nil {
+			return Report{}, fmt.Errorf("vulnerability scan of %s: %w", fact.Signer, err)
+		}
+		list, err := vulnerability.ParseScan(value)
+		if err != nil {
+			return Report{}, fmt.Errorf("signed by %s: %w", fact.Signer, err)
+		}
+		found = append(found, list...)
+	}
+	sources := make([]vulnerability.Source, len(e.VEX))
+	times := verify.Times(vouched(e.VEX))
+	for i, fact := range e.VEX {
+		value, err := document.Decode(fact.Statement.Predicate)
+		if err != nil {
+			return Report{}, fmt.Errorf("VEX document of %s: %w", fact.Signer, err)
+		}
+		statements, err := vulnerability.ParseVEX(value)
+		if err != nil {
+			return Report{}, fmt.Errorf("signed by %s: %w", fact.Signer, err)
+		}
+		sources[i] = vulnerability.Source{Statements: statements, Signer: fact.Signer.String(), At: times[i]}
+	}
+	report.Results, err = vulnerability.Join(found, sources, imageOf(scans, e.Repository))
+	return report, err
+}
+
+// current returns the scans that count.
+func (e Evidence) current() ([]verify.Fact, error) {
+	var latest []verify.Fact
+	for _, scans := range e.Scans {
+		for _, fact := range verify.Latest(vouched(scans)) {
+			if fact.Statement != nil && !slices.ContainsFunc(latest, func(have verify.Fact) bool {
+				return string(have.Statement.Predicate) == string(fact.Statement.Predicate)
+			}) {
+				latest = append(latest, fact)
+			}
+		}
+	}
+	if len(latest) == 0 {
+		return nil, ErrNoScan
+	}
+	fresh, old, err := e.Age.Fresh(latest)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("vulnerability scan: %w", err)
+	case len(fresh) == 0:
+		return nil, old[0]
+	}
+	return fresh, nil
+}
+
+// vouched are facts with the verified time alone.
+func vouched(facts []verify.Fact) []verify.Fact {
+	facts = slices.Clone(facts)
+	for i := range facts {
+		facts[i].SignedAt = facts[i].VerifiedTime()
+		if facts[i].SignedAt.IsZero() {
+			facts[i].TimeSource = ""
+		}
+	}
+	return facts
+}
+
+// imageOf names the image for the products of statements. The subjects of a scan are more than the
+// image, such as the manifest of a platform: only the verified digest counts.
+func imageOf(scans []verify.Fact, repository image.Repository) vulnerability.Image {
+	is := vulnerability.Image{Repository: repository.String()}
+	for _, fact := range scans {
+		if digest := fact.Subject.Hex(); fact.Subject.Algorithm() == "sha256" && !slices.Contains(is.Digests, digest) {
+			is.Digests = append(is.Digests, digest)
+		}
+	}
+	return is
+}
+
+// Terms are what findings may be. The zero value permits none.
+type Terms struct {
+	// Most is the highest permitted severity; one that is not known is above every other.
+	Most vulnerability.Severity
+	// IgnoreUnfixed permits findings for which there is no fix.
+	IgnoreUnfixed bool
+}
+
+// Permits reports whether a finding may be there.
+func (t Terms) Permits(r *vulnerability.Result) bool {
+	return r.Severity.Rank() <= t.Most.Rank() || r.Status.Excuses() || t.IgnoreUnfixed && len(r.Fixed) == 0
+}
+
+// Excused are the facts of the statements that excuse findings, each once, and what they excuse.
+func (r Report) Excused() (facts []verify.Fact, texts []string) {
+	seen := map[int]bool{}
+	for i := range r.Results {
+		one := &r.Results[i]
+		if !one.Status.Excuses() || one.Source < 0 {
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%s: %s by %s", one.Finding.String(), why(one), r.VEX[one.Source].Signer))
+		if !seen[one.Source] {
+			seen[one.Source] = true
+			facts = append(facts, r.VEX[one.Source])
+		}
+	}
+	return facts, texts
+}
+
+// Open are the findings without an excuse, the severest first.
+func (r Report) Open() []string {
+	var open []vulnerability.Result
+	for _, one := range r.Results {
+		if !one.Status.Excuses() {
+			open = append(open, one)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b vulnerability.Result) int { return b.Severity.Rank() - a.Severity.Rank() })
+	names := make([]string, len(open))
+	for i := range open {
+		names[i] = open[i].Finding.String()
+	}
+	return names
+}
+
+func why(r *vulnerability.Result) string {
+	if r.Justification == "" {
+		return string(r.Status)
+	}
+	return string(r.Status) + " (" + r.Justification + ")"
+}
+
+// Values are the findings as decoded JSON, for expressions.
+func (r Report) Values() []any {
+	list := make([]any, len(r.Results))
+	for i := range r.Results {
+		one := &r.Results[i]
+		signer := ""
+		if one.Source >= 0 && one.Source < len(r.VEX) {
+			signer = r.VEX[one.Source].Signer.String()
+		}
+		list[i] = map[string]any{
+			"id": one.ID, "aliases": texts(one.Aliases), "package": one.Package, "version": one.Version, "purl": one.Product.String(),
+			"severity": one.Severity.String(), "fixable": len(one.Fixed) > 0, "fixedVersions": texts(one.Fixed),
+			"status": string(one.Status), "justification": one.Justification, "statedBy": signer,
+		}
+	}
+	return list
+}
+
+func texts(list []string) []any {
+	values := make([]any, len(list))
+	for i, text := range list {
+		values[i] = text
+	}
+	return values
+}
+
+// Shown bounds the findings of one message.
+const Shown = 5
+
+// List joins texts for a message: the first ones, and the number of the others.
+func List(texts []string) string {
+	if len(texts) <= Shown {
+		return strings.Join(texts, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(texts[:Shown], "; "), len(texts)-Shown)
+}
+
+// MaxAge bounds the age of a scan that expressions may name.
+const MaxAge = 10 * 365 * 24 * time.Hour
