@@ -56,7 +56,8 @@ func (r *buildRule) path() string {
 // Plan implements policy.Rule. A verified image is pinned, as by any policy: the tag may move.
 func (r *buildRule) Plan(_ context.Context, subject *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	plan, err := r.of.plan(subject, images, policy.Check{
-		Entry: r.path(), Action: policy.Enforce, Claims: policy.Claims{Asks: r.asks}, Lookup: policy.Lookup{Sources: r.of.Sources}, Pinning: policy.Pinning{MutateDigest: true},
+		Entry: r.path(), Action: policy.Enforce, Claims: policy.Claims{Asks: r.asks},
+		Lookup: policy.Lookup{Sources: r.of.Sources}, Pinning: policy.Pinning{MutateDigest: true},
 	})
 	if len(plan.Checks) > 0 {
 		plan.Judge = &buildJudge{r}

@@ -13,10 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/verify"
@@ -110,7 +108,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	}
 	if !f.Given() {
 		for _, name := range terms {
-			if cmd.Flags().Changed(name) && !(name == "signature-repository" && f.builds.isGiven()) {
+			if cmd.Flags().Changed(name) && (name != "signature-repository" || !f.builds.isGiven()) {
 				return fmt.Errorf("--%s has no effect without --key, --certificate-identity, --certificate-chain or --notation-cert; requirements of a policy are set in the policy", name)
 			}
 		}
