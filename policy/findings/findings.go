@@ -125,34 +125,17 @@ func imageOf(scans []verify.Fact, repository image.Repository) vulnerability.Ima
 	return is
 }
 
-// Terms are what findings may be. The zero value permits none.
-type Terms struct {
-	// Most is the highest permitted severity; one that is not known is above every other.
-	Most vulnerability.Severity
-	// IgnoreUnfixed permits findings for which there is no fix.
-	IgnoreUnfixed bool
-}
-
-// Permits reports whether a finding may be there.
-func (t Terms) Permits(r *vulnerability.Result) bool {
-	return r.Severity.Rank() <= t.Most.Rank() || r.Status.Excuses() || t.IgnoreUnfixed && len(r.Fixed) == 0
-}
-
-// Excused are the facts of the statements that excuse findings, each once, and what they excuse.
-func (r Report) Excused() (facts []verify.Fact, texts []string) {
+// Excusing are the facts of the statements that excuse findings, each once.
+func (r Report) Excusing() (facts []verify.Fact) {
 	seen := map[int]bool{}
 	for i := range r.Results {
 		one := &r.Results[i]
-		if !one.Status.Excuses() || one.Source < 0 {
-			continue
-		}
-		texts = append(texts, fmt.Sprintf("%s: %s by %s", one.Finding.String(), why(one), r.VEX[one.Source].Signer))
-		if !seen[one.Source] {
+		if one.Status.Excuses() && one.Source >= 0 && !seen[one.Source] {
 			seen[one.Source] = true
 			facts = append(facts, r.VEX[one.Source])
 		}
 	}
-	return facts, texts
+	return facts
 }
 
 // Open are the findings without an excuse, the severest first.
@@ -166,16 +149,9 @@ func (r Report) Open() []string {
 	slices.SortStableFunc(open, func(a, b vulnerability.Result) int { return b.Severity.Rank() - a.Severity.Rank() })
 	names := make([]string, len(open))
 	for i := range open {
-		names[i] = open[i].Finding.String()
+		names[i] = open[i].String()
 	}
 	return names
-}
-
-func why(r *vulnerability.Result) string {
-	if r.Justification == "" {
-		return string(r.Status)
-	}
-	return string(r.Status) + " (" + r.Justification + ")"
 }
 
 // Values are the findings as decoded JSON, for expressions.

@@ -52,8 +52,7 @@ func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (an
 	}
 	e.unread = append(e.unread, unread...) // one of them may excuse a finding
 	e.unexcused = append(e.unexcused, report.Open()...)
-	excusing, _ := report.Excused()
-	e.meet(places[0], slices.Concat(report.Scans, excusing))
+	e.meet(places[0], slices.Concat(report.Scans, report.Excusing()))
 	return cel.Doubles(report.Values()), nil
 }
 
