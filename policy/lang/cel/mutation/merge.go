@@ -80,17 +80,10 @@ func (m merger) mergeMap(atom *fields.Map, live any, patch map[string]any) (any,
 	return out, true
 }
 
-// mergeList has the library merge a list whose elements have keys, or are those of a set.
+// mergeList has the library merge a list whose elements have keys, or are those of a set. Both lists are of the type.
 func (m merger) mergeList(of fields.TypeRef, live, patch []any) (any, bool) {
-	own, err := typed.AsTyped(value.NewValueInterface(live), m.known, of, typed.AllowDuplicates)
-	if err != nil {
-		return nil, false
-	}
-	changes, err := typed.AsTyped(value.NewValueInterface(patch), m.known, of)
-	if err != nil {
-		return nil, false
-	}
-	merged, err := own.Merge(changes)
+	own := typed.AsTypedUnvalidated(value.NewValueInterface(live), m.known, of)
+	merged, err := own.Merge(typed.AsTypedUnvalidated(value.NewValueInterface(patch), m.known, of))
 	if err != nil {
 		return nil, false
 	}
