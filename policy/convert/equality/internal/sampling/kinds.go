@@ -25,6 +25,7 @@ type kind struct {
 	other                          bool   // the policies match no object of it
 	custom                         bool   // it has no type here
 	home                           string // the namespace of most objects
+	known                          map[string][]facts.Path
 }
 
 // maxKinds bounds the kinds of one policy: a rule about all kinds reads few paths of each.
@@ -149,13 +150,25 @@ func (k *kind) base() map[string]any {
 	return tree
 }
 
-// places are the paths in objects of the kind for a path of a policy, which for a pod is in the template, too.
+// places are the paths in objects of the kind for a path of a policy, which for a pod is in the template, too. A path that
+// begins with the template is of the kind itself.
 func (k *kind) places(p facts.Path) []facts.Path {
+	if found, ok := k.known[p.Key()]; ok {
+		return found
+	}
 	all := []facts.Path{p}
 	at, ok := k.template()
 	first := cmp.Or(append(slices.Clone(p), "")[0])
-	if ok && len(at) > 0 && (first == "spec" || first == "metadata") {
+	isOwn := len(p) >= len(at) && slices.Equal(p[:len(at)], at)
+	if ok && len(at) > 0 && !isOwn && (first == "spec" || first == "metadata") {
 		all = append(all, at.With(p...))
+		if typed := slices.DeleteFunc(slices.Clone(all), func(p facts.Path) bool { return typeAt(k, p) == nil }); len(typed) > 0 {
+			all = typed
+		}
 	}
+	if k.known == nil {
+		k.known = map[string][]facts.Path{}
+	}
+	k.known[p.Key()] = all
 	return all
 }
