@@ -38,6 +38,8 @@ func TestPaths(t *testing.T) {
 		{"a JSON patch in CEL", `mutations: [{jsonPatch: {expression: '[JSONPatch{op: "add", path: "/spec/paused", value: true}]'}}]`, "spec.paused"},
 		{"a configuration in CEL", "mutations: [{applyConfiguration: {expression: 'Object{spec: Object.spec{replicas: object.spec.replicas}}'}}]", "spec.replicas"},
 		{"a sentence with an apostrophe", "message: \"{{ request.object.spec.a }} doesn't\"", "spec.a"},
+		{"a foreach over flattened lists", "foreach: [{list: 'request.object.spec.[a, b][]', pattern: {name: x}}]", "spec.a.[].name spec.b.[].name"},
+		{"members of a list of paths", "validations: [{expression: \"[object.spec.a, object.spec.b].all(x, x.name != '')\"}]", "spec.a.name spec.b.name"},
 		{"images", "conditions: [{key: '{{ images.containers.*.registry }}', operator: AnyIn, value: [a]}]", "spec.containers.[].image"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -46,6 +48,39 @@ func TestPaths(t *testing.T) {
 				if p := facts.Path(strings.Split(want, ".")); f.Paths[p.Key()] == nil {
 					t.Errorf("%s is not in %q", want, f.Paths)
 				}
+			}
+		})
+	}
+}
+
+// TestExact has the values with which paths themselves are compared, and those of no length.
+func TestExact(t *testing.T) {
+	for _, row := range []struct {
+		reason, spec, path string
+		want               any
+		isNear             bool // and no more
+	}{
+		{"a pattern", "pattern: {spec: {type: a}}", "spec.type", "a", false},
+		{"a condition", "conditions: [{key: '{{ request.object.spec.type }}', operator: Equals, value: a}]", "spec.type", "a", false},
+		{"a value that is in a list", "conditions: [{key: a, operator: AnyIn, value: '{{ request.object.spec.types }}'}]", "spec.types", "a", false},
+		{"CEL", "validations: [{expression: \"object.spec.other == 'b' && object.spec.type == 'a'\"}]", "spec.type", "a", false},
+		{"the value of another path", "validations: [{expression: \"object.spec.type == 'b' && object.spec.other == 'a'\"}]", "spec.type", "a", true},
+		{"a text that is in a list of CEL", "validations: [{expression: \"'a' in object.spec.types\"}]", "spec.types", "a", false},
+		{"a length", "conditions: [{key: '{{ length(request.object.spec.types) }}', operator: Equals, value: 3}]", "spec.types", float64(3), true},
+	} {
+		t.Run(row.reason, func(t *testing.T) {
+			f := read(t, row.spec)
+			key := facts.Path(strings.Split(row.path, ".")).Key()
+			is := func(in map[string]any) bool {
+				for _, v := range in {
+					if v == row.want {
+						return true
+					}
+				}
+				return false
+			}
+			if is(f.Exact[key]) == row.isNear || row.isNear && !is(f.Near[key]) {
+				t.Errorf("%v, near it %v", f.Exact[key], f.Near[key])
 			}
 		})
 	}
