@@ -1,6 +1,9 @@
 package sampling
 
-import "github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+import (
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
+)
 
 // surround draws the operation, the namespace, and the user.
 func (g *Generator) surround(s *Sample, k int) {
@@ -16,12 +19,12 @@ func (g *Generator) surround(s *Sample, k int) {
 	}
 	if old == nil {
 		other := g.corpus[k][g.from.IntN(len(g.corpus[k]))]
-		old = copiedObject(other.Object)
+		old = tree.CopyObject(other.Object)
 		if old == nil {
-			old = copiedObject(other.Old)
+			old = tree.CopyObject(other.Old)
 		}
 		if old == nil || g.from.IntN(3) == 0 {
-			old = copiedObject(now)
+			old = tree.CopyObject(now)
 		}
 	}
 	s.Operation = operation
@@ -46,9 +49,9 @@ func (g *Generator) surround(s *Sample, k int) {
 	}
 	if g.from.IntN(4) == 0 && !of.cluster {
 		namespace := g.namespaces[g.from.IntN(len(g.namespaces))]
-		for _, tree := range []map[string]any{s.Object, s.Old} {
-			if tree != nil {
-				set(tree, facts.Path{"metadata", "namespace"}, namespace, nil)
+		for _, root := range []map[string]any{s.Object, s.Old} {
+			if root != nil {
+				tree.Set(root, facts.Path{"metadata", "namespace"}, namespace, nil)
 			}
 		}
 	}
@@ -65,10 +68,10 @@ func (g *Generator) align(s *Sample) {
 	}
 	for _, name := range []string{"name", "namespace"} {
 		at := facts.Path{"metadata", name}
-		if value := get(s.Object, at); value != nil {
-			set(s.Old, at, value, nil)
+		if value := tree.Get(s.Object, at); value != nil {
+			tree.Set(s.Old, at, value, nil)
 		} else {
-			set(s.Old, at, facts.Absent{}, nil)
+			tree.Set(s.Old, at, facts.Absent{}, nil)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 )
 
 // fitting returns the values next to a path that the type of a kind takes there, and some that it takes anyway. Others
@@ -24,7 +25,7 @@ func (g *Generator) fitting(k, p int) around {
 	places := g.kinds[k].places(g.paths[p])
 	of := typeAt(&g.kinds[k], places[len(places)-1])
 	refused := func(v any) bool {
-		return of != nil && !takes(of, v) || g.kinds[k].custom && !g.around[p].shape.takes(v)
+		return of != nil && !takes(of, v) || g.kinds[k].custom && !g.around[p].shape.Takes(v)
 	}
 	fit := g.around[p]
 	fit.near, fit.exact = slices.DeleteFunc(slices.Clone(fit.near), refused), slices.DeleteFunc(slices.Clone(fit.exact), refused)
@@ -47,7 +48,7 @@ func (g *Generator) fitting(k, p int) around {
 // to it, or any.
 func (g *Generator) valueOf(s *Sample, k, p int) any {
 	of := g.fitting(k, p)
-	if value := g.anyValueOf(s, k, p, of); !g.kinds[k].custom || of.shape.takes(value) {
+	if value := g.anyValueOf(s, k, p, of); !g.kinds[k].custom || of.shape.Takes(value) {
 		return value
 	}
 	return facts.Absent{}
@@ -71,32 +72,14 @@ func (g *Generator) valueAt(s *Sample, k int, p facts.Path) any {
 		if len(g.world) == 0 {
 			return nil
 		}
-		return first(g.world[g.from.IntN(len(g.world))], withinItems(p[1:]))
+		return tree.First(g.world[g.from.IntN(len(g.world))], withinItems(p[1:]))
 	}
-	tree := s.Object
-	if tree == nil {
-		tree = s.Old
+	root := s.Object
+	if root == nil {
+		root = s.Old
 	}
 	places := g.kinds[k].places(p)
-	return first(tree, places[len(places)-1])
-}
-
-// first is the value at a path, in the first elements of lists.
-func first(tree any, at facts.Path) any {
-	for _, name := range at {
-		switch node := tree.(type) {
-		case map[string]any:
-			tree = node[name]
-		case []any:
-			if len(node) == 0 {
-				return nil
-			}
-			tree = node[0]
-		default:
-			return nil
-		}
-	}
-	return tree
+	return tree.First(root, places[len(places)-1])
 }
 
 // members are objects with one member each of a type, empty or with a plain value.

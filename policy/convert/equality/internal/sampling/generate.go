@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 )
 
 // Generator makes samples. The same facts, kinds and seed make the same ones.
@@ -37,7 +38,7 @@ type around struct {
 	near   []any        // those of its expressions
 	exact  []any        // those that its comparisons separate
 	joined []facts.Path // with which it may be compared
-	shape  shape
+	shape  facts.Shape
 }
 
 // circumstances are those of requests.
@@ -87,7 +88,7 @@ func NewGenerator(f *facts.Facts, targets []policy.Target, seed uint64, given []
 		for _, key := range slices.Sorted(maps.Keys(f.Exact[p.Key()])) {
 			exact = append(exact, facts.Exactly(f.Exact[p.Key()][key], g.from)...)
 		}
-		g.paths, g.around = append(g.paths, p), append(g.around, around{near, exact, f.Related[p.Key()], shapeOf(f, p)})
+		g.paths, g.around = append(g.paths, p), append(g.around, around{near, exact, f.Related[p.Key()], f.ShapeOf(p)})
 	}
 	g.circumstancesOf(f)
 	g.fill(given)
@@ -129,7 +130,7 @@ func (g *Generator) fill(given []*Sample) {
 		}
 		for p := range g.paths {
 			for v := range g.values {
-				if g.kinds[k].custom && !g.around[p].shape.takes(g.values[v]) {
+				if g.kinds[k].custom && !g.around[p].shape.Takes(g.values[v]) {
 					continue
 				}
 				g.queue = append(g.queue, edit{k, p, v})
@@ -146,11 +147,11 @@ func (g *Generator) fill(given []*Sample) {
 
 // kindOf returns the index of the kind of a sample; negative for none.
 func (g *Generator) kindOf(s *Sample) int {
-	tree := s.Object
-	if tree == nil {
-		tree = s.Old
+	root := s.Object
+	if root == nil {
+		root = s.Old
 	}
-	return slices.IndexFunc(g.kinds, func(k kind) bool { return k.name == tree["kind"] && k.apiVersion() == tree["apiVersion"] })
+	return slices.IndexFunc(g.kinds, func(k kind) bool { return k.name == root["kind"] && k.apiVersion() == root["apiVersion"] })
 }
 
 // Next makes a sample. While there are some, it is a single change of the least object, or of a sample that showed new
@@ -224,7 +225,7 @@ func (g *Generator) dense(k int) Sample {
 		}
 		places := g.kinds[k].places(g.paths[p])
 		if value := fit[g.from.IntN(len(fit))]; value != (facts.Absent{}) {
-			set(s.Object, places[len(places)-1], value, every)
+			tree.Set(s.Object, places[len(places)-1], value, every)
 		}
 	}
 	complete(s.Object, &g.kinds[k])
@@ -238,43 +239,32 @@ func (g *Generator) dense(k int) Sample {
 func (g *Generator) change(s *Sample, k, p int, value any) {
 	places := g.kinds[k].places(g.paths[p])
 	at := places[g.from.IntN(len(places))]
-	tree := s.Object
-	if tree == nil || s.Old != nil && g.from.IntN(4) == 0 {
-		tree = s.Old
+	root := s.Object
+	if root == nil || s.Old != nil && g.from.IntN(4) == 0 {
+		root = s.Old
 	}
 	if g.from.IntN(8) == 0 {
 		value = facts.Absent{}
 	}
 	if at[len(at)-1] != facts.Each && slices.Contains(at, facts.Each) && g.from.IntN(3) == 0 {
-		g.lengthen(tree, at)
+		g.lengthen(root, at)
 	}
 	only := g.from.IntN(3)
-	set(tree, at, value, func(i int) bool { return only == 2 || i == only })
-	complete(tree, &g.kinds[k])
-}
-
-func get(tree any, at facts.Path) any {
-	for _, name := range at {
-		m, ok := tree.(map[string]any)
-		if !ok {
-			return nil
-		}
-		tree = m[name]
-	}
-	return tree
+	tree.Set(root, at, value, func(i int) bool { return only == 2 || i == only })
+	complete(root, &g.kinds[k])
 }
 
 // complete restores the members of every object of a kind.
-func complete(tree map[string]any, of *kind) {
-	meta, ok := tree["metadata"].(map[string]any)
+func complete(root map[string]any, of *kind) {
+	meta, ok := root["metadata"].(map[string]any)
 	if !ok {
 		meta = map[string]any{}
-		tree["metadata"] = meta
+		root["metadata"] = meta
 	}
 	if name, _ := meta["name"].(string); name == "" {
 		meta["name"] = "web"
 	}
-	tree["apiVersion"], tree["kind"] = of.apiVersion(), of.name
+	root["apiVersion"], root["kind"] = of.apiVersion(), of.name
 	if namespace, _ := meta["namespace"].(string); of.cluster {
 		delete(meta, "namespace")
 	} else if namespace == "" {
@@ -282,7 +272,7 @@ func complete(tree map[string]any, of *kind) {
 	}
 	if at, ok := of.template(); ok {
 		for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-			named(list[:1], get(tree, at.With("spec", list)))
+			named(list[:1], tree.Get(root, at.With("spec", list)))
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
@@ -138,16 +139,16 @@ func (k *kind) base() map[string]any {
 	if !k.cluster {
 		meta["namespace"] = k.home
 	}
-	tree := map[string]any{"apiVersion": k.apiVersion(), "kind": k.name, "metadata": meta}
+	root := map[string]any{"apiVersion": k.apiVersion(), "kind": k.name, "metadata": meta}
 	if k.hasSpec() {
-		tree["spec"] = map[string]any{}
+		root["spec"] = map[string]any{}
 	}
 	if at, ok := k.template(); ok {
 		all := func(int) bool { return true }
 		containers := []any{map[string]any{"name": "c", "image": "registry.example/web:v1"}}
-		set(tree, at.With("spec", "containers"), containers, all)
+		tree.Set(root, at.With("spec", "containers"), containers, all)
 	}
-	return tree
+	return root
 }
 
 // places are the paths in objects of the kind for a path of a policy, which for a pod is in the template, too. A path that

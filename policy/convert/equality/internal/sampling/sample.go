@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 	"github.com/quaymaster/quaymaster/workload"
 	"github.com/quaymaster/quaymaster/workload/stored"
 )
@@ -195,12 +196,12 @@ func isValid(content map[string]any) bool {
 	if !isPod {
 		return true
 	}
-	if required, has := get(content, at.With("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")).(map[string]any); has {
+	if required, has := tree.Get(content, at.With("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")).(map[string]any); has {
 		if terms, _ := required["nodeSelectorTerms"].([]any); len(terms) == 0 {
 			return false
 		}
 	}
-	containers, _ := get(content, at.With("spec", "containers")).([]any)
+	containers, _ := tree.Get(content, at.With("spec", "containers")).([]any)
 	return len(containers) > 0 && areNamed(content, at)
 }
 
@@ -208,7 +209,7 @@ func isValid(content map[string]any) bool {
 func areNamed(content map[string]any, at facts.Path) bool {
 	names := map[string]bool{}
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
-		containers, _ := get(content, at.With("spec", list)).([]any)
+		containers, _ := tree.Get(content, at.With("spec", list)).([]any)
 		for _, one := range containers {
 			container, _ := one.(map[string]any)
 			name, _ := container["name"].(string)
@@ -296,88 +297,15 @@ func (s Sample) Stored() Sample {
 	return s
 }
 
-// copied returns decoded JSON that shares nothing with the original.
-func copied(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(value))
-		for key, one := range value {
-			out[key] = copied(one)
-		}
-		return out
-	case []any:
-		out := make([]any, len(value))
-		for i, one := range value {
-			out[i] = copied(one)
-		}
-		return out
-	}
-	return value
-}
-
-func copiedObject(o map[string]any) map[string]any {
-	if o == nil {
-		return nil
-	}
-	out, _ := copied(o).(map[string]any)
-	return out
-}
-
 // clone returns a sample that shares no object with the original.
 func (s *Sample) clone() Sample {
 	out := *s
-	out.Object, out.Old, out.NamespaceLabels = copiedObject(s.Object), copiedObject(s.Old), maps.Clone(s.NamespaceLabels)
+	out.Object, out.Old, out.NamespaceLabels = tree.CopyObject(s.Object), tree.CopyObject(s.Old), maps.Clone(s.NamespaceLabels)
 	out.Existing = make([]map[string]any, len(s.Existing))
 	for i := range s.Existing {
-		out.Existing[i] = copiedObject(s.Existing[i])
+		out.Existing[i] = tree.CopyObject(s.Existing[i])
 	}
 	return out
-}
-
-// set sets the value at a path in a tree, and returns the tree. Of a list, which selects elements: those of which
-// it is true, or all of them; a missing list is made with one element.
-func set(tree any, at facts.Path, value any, element func(i int) bool) any {
-	if len(at) == 0 {
-		return copied(value)
-	}
-	if at[0] == facts.Each {
-		list, ok := tree.([]any)
-		if value == (facts.Absent{}) && len(at) == 1 { // without the elements
-			left := []any{}
-			for i := range list {
-				if len(list) > 1 && !element(i) {
-					left = append(left, list[i])
-				}
-			}
-			return left
-		}
-		if !ok || len(list) == 0 {
-			list = []any{nil}
-		}
-		for i := range list {
-			if len(list) == 1 || element(i) {
-				list[i] = set(list[i], at[1:], value, element)
-			}
-		}
-		return list
-	}
-	m, ok := tree.(map[string]any)
-	_, isAbsent := value.(facts.Absent)
-	if !ok {
-		if isAbsent {
-			return tree
-		}
-		m = map[string]any{}
-	}
-	if isAbsent && len(at) == 1 {
-		delete(m, at[0])
-		return m
-	}
-	if _, has := m[at[0]]; isAbsent && !has {
-		return m
-	}
-	m[at[0]] = set(m[at[0]], at[1:], value, element)
-	return m
 }
 
 // named gives containers the members that their type requires.

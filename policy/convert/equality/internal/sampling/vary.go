@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 )
 
 // variant is a single change of a sample that showed new behaviour.
@@ -28,9 +29,9 @@ const maxVariants = 20_000
 
 // vary makes a change of a sample.
 func (g *Generator) vary(s *Sample, v variant) {
-	tree := s.Object
-	if tree == nil {
-		tree = s.Old
+	root := s.Object
+	if root == nil {
+		root = s.Old
 	}
 	places := g.kinds[v.kind].places(g.paths[v.path])
 	at := places[len(places)-1]
@@ -40,21 +41,21 @@ func (g *Generator) vary(s *Sample, v variant) {
 	}
 	every := func(int) bool { return true }
 	if v.how == mixed {
-		g.lengthen(tree, at)
+		g.lengthen(root, at)
 		only := g.from.IntN(2)
 		every = func(i int) bool { return i == only }
 	}
-	set(tree, at, value, every)
-	complete(tree, &g.kinds[v.kind])
+	tree.Set(root, at, value, every)
+	complete(root, &g.kinds[v.kind])
 }
 
 // mix adds the elements of a list in another sample to the list of a sample: where one passes and the other does not, the
 // result shows whether a policy wants it of each element or of one.
 func (g *Generator) mix(s *Sample, k int) {
 	other := g.corpus[k][g.from.IntN(len(g.corpus[k]))]
-	tree, more := s.Object, other.Object
-	if tree == nil {
-		tree = s.Old
+	root, more := s.Object, other.Object
+	if root == nil {
+		root = s.Old
 	}
 	if more == nil {
 		more = other.Old
@@ -66,14 +67,14 @@ func (g *Generator) mix(s *Sample, k int) {
 	places := g.kinds[k].places(lists[g.from.IntN(len(lists))])
 	at := places[len(places)-1]
 	for i := len(at) - 1; i >= 0; i-- {
-		own, _ := first(tree, at[:i]).([]any)
-		added, _ := first(more, at[:i]).([]any)
+		own, _ := tree.First(root, at[:i]).([]any)
+		added, _ := tree.First(more, at[:i]).([]any)
 		if at[i] != facts.Each || len(own) == 0 || len(added) == 0 || len(own)+len(added) > maxMixed || g.from.IntN(2) == 0 {
 			continue
 		}
 		both := slices.Clone(own)
 		for _, one := range added {
-			one = copied(one)
+			one = tree.Copy(one)
 			if element, ok := one.(map[string]any); ok {
 				if name, ok := element["name"].(string); ok {
 					element["name"] = name + strconv.Itoa(len(both)+1)
@@ -84,7 +85,7 @@ func (g *Generator) mix(s *Sample, k int) {
 		if g.from.IntN(2) == 0 {
 			slices.Reverse(both)
 		}
-		set(tree, at[:i], both, func(i int) bool { return i == 0 })
+		tree.Set(root, at[:i], both, func(i int) bool { return i == 0 })
 		return
 	}
 }
@@ -93,7 +94,7 @@ func (g *Generator) mix(s *Sample, k int) {
 const maxMixed = 4
 
 // lengthen doubles the element of a list on a path.
-func (g *Generator) lengthen(tree map[string]any, at facts.Path) {
+func (g *Generator) lengthen(root map[string]any, at facts.Path) {
 	var lists []int
 	for i, name := range at {
 		if name == facts.Each {
@@ -104,36 +105,5 @@ func (g *Generator) lengthen(tree map[string]any, at facts.Path) {
 		return
 	}
 	to := lists[g.from.IntN(len(lists))]
-	double(tree, at[:to])
-}
-
-// double doubles the element of the list at a path, in each element of the lists before it.
-func double(tree any, at facts.Path) {
-	for i, name := range at {
-		if list, ok := tree.([]any); ok && name == facts.Each {
-			for _, one := range list {
-				double(one, at[i+1:])
-			}
-			return
-		}
-		m, ok := tree.(map[string]any)
-		if !ok {
-			return
-		}
-		if i < len(at)-1 {
-			tree = m[name]
-			continue
-		}
-		list, ok := m[name].([]any)
-		if !ok || len(list) != 1 {
-			return
-		}
-		second := copied(list[0])
-		if element, ok := second.(map[string]any); ok {
-			if name, ok := element["name"].(string); ok {
-				element["name"] = name + "2"
-			}
-		}
-		m[name] = []any{list[0], second}
-	}
+	tree.Double(root, at[:to])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/tree"
 )
 
 // Now is the time of all requests, so that one seed makes the same run.
@@ -84,7 +85,7 @@ func (g *Generator) World() []map[string]any {
 
 // existing draws an object of a look-up; nil for one that no API server has.
 func (g *Generator) existing(of *lookup, n int) map[string]any {
-	tree := of.kind.base()
+	root := of.kind.base()
 	for range 1 + g.from.IntN(3) {
 		own := g.looked[of.Key]
 		var at facts.Path
@@ -102,10 +103,10 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		if of.kind.name == "ConfigMap" && at[0] == "data" {
 			value = g.text(value)
 		}
-		set(tree, at, value, func(int) bool { return true })
+		tree.Set(root, at, value, func(int) bool { return true })
 	}
-	complete(tree, &of.kind)
-	meta, _ := tree["metadata"].(map[string]any)
+	complete(root, &of.kind)
+	meta, _ := root["metadata"].(map[string]any)
 	switch {
 	case of.Name != "":
 		meta["name"] = of.Name
@@ -118,10 +119,10 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 			meta["namespace"] = g.namespaces[g.from.IntN(len(g.namespaces))]
 		}
 	}
-	if _, err := Object(tree); err != nil {
+	if _, err := Object(root); err != nil {
 		return nil
 	}
-	return tree
+	return root
 }
 
 // drawn is a value next to a path, or any.

@@ -1,30 +1,26 @@
-package sampling
+package facts
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
-)
-
-// shape is the sort of the values at a path, by its use in the policies: in objects of custom kinds, whose schemas have one
+// Shape is the sort of the values at a path, by its use in the policies: in objects of custom kinds, whose schemas have one
 // type at each path.
-type shape int
+type Shape int
 
 const (
-	unknown shape = iota
+	unknown Shape = iota
 	object        // a policy reads its members
 	list          // a policy reads its elements or its length
 	texts         // a list of plain values
 	plain         // it is compared with texts, numbers and booleans alone
 )
 
-// shapeOf returns the shape of a path.
-func shapeOf(f *facts.Facts, p facts.Path) shape {
+// ShapeOf returns the shape of the values at a path.
+func (f *Facts) ShapeOf(p Path) Shape {
 	hasMembers, hasElements := false, false
 	for _, other := range f.Paths {
 		if len(other) > len(p) && slices.Equal(other[:len(p)], p) {
-			hasElements = hasElements || other[len(p)] == facts.Each
-			hasMembers = hasMembers || other[len(p)] != facts.Each
+			hasElements = hasElements || other[len(p)] == Each
+			hasMembers = hasMembers || other[len(p)] != Each
 		}
 	}
 	switch {
@@ -32,7 +28,7 @@ func shapeOf(f *facts.Facts, p facts.Path) shape {
 		return unknown
 	case hasMembers:
 		return object
-	case hasElements && shapeOf(f, p.With(facts.Each)) == plain:
+	case hasElements && f.ShapeOf(p.With(Each)) == plain:
 		return texts
 	case hasElements:
 		return list
@@ -51,13 +47,13 @@ func shapeOf(f *facts.Facts, p facts.Path) shape {
 	return plain
 }
 
-// takes reports whether a value has the shape. No value is taken everywhere, null in place of a plain value alone: schemas refuse it
+// Takes reports whether a value has the shape. No value is taken everywhere, null in place of a plain value alone: schemas refuse it
 // unless they are nullable.
-func (s shape) takes(value any) bool {
+func (s Shape) Takes(value any) bool {
 	elements, isList := value.([]any)
 	_, isObject := value.(map[string]any)
 	switch value.(type) {
-	case facts.Absent:
+	case Absent:
 		return true
 	case nil:
 		return s == plain
@@ -68,7 +64,7 @@ func (s shape) takes(value any) bool {
 	case list:
 		return isList
 	case texts:
-		return isList && !slices.ContainsFunc(elements, func(v any) bool { return !plain.takes(v) })
+		return isList && !slices.ContainsFunc(elements, func(v any) bool { return !plain.Takes(v) })
 	case plain:
 		return !isList && !isObject
 	}
