@@ -92,7 +92,7 @@ func TestBuildRequirements(t *testing.T) {
 	}
 }
 
-// TestBuildIsPinnedAndWarm: the digest with the provenance runs, and a second decision makes no request.
+// TestBuildIsPinnedAndWarm: a digest with provenance runs, and a second decision makes no request.
 func TestBuildIsPinnedAndWarm(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")

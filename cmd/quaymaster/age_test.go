@@ -97,7 +97,7 @@ spec:
 // unwrapped joins the lines of a report.
 func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// TestScanAge: a scan lists the pods whose images are too young, next to the policies that they meet.
+// TestScanAge: a scan lists pods with images of too low or too high an age.
 func TestScanAge(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	young, old := h.Build("young", "v1", "1"), h.Build("old", "v1", "2")

@@ -31,7 +31,7 @@ func (h *env) workflow(t *testing.T, id, repository string) *verifytest.Signer {
 	}))
 }
 
-// provenance02 is what the generator writes, provenance1 what GitHub's artifact attestations have.
+// provenance02 is by the generator, provenance1 of GitHub's artifact attestations.
 func provenance02(builder, repository, ref string) map[string]any {
 	source := map[string]any{"uri": "git+https://github.com/org/" + repository + "@" + ref, "digest": map[string]any{"sha1": strings.Repeat("a", 40)}}
 	return map[string]any{
@@ -217,7 +217,7 @@ func TestBuildLevelInSummary(t *testing.T) {
 	}
 }
 
-// TestProvenancePolicies: the policies of docs/slsa.md in each dialect require the release workflow and the source.
+// TestProvenancePolicies: policies of docs/slsa.md in each dialect require a release workflow and a source.
 func TestProvenancePolicies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "slsa.md"))
 	ok(t, err)

@@ -19,7 +19,7 @@ spec:
 `
 
 // TestUnknownRoles: an endpoint that receives images alone does not know which of them are of init
-// containers. A policy about these admits there only what it admits in every role.
+// containers. A policy about these admits an image there only if it does in every role.
 func TestUnknownRoles(t *testing.T) {
 	v := newVariants(t)
 	signed, err := v.Signed("good")

@@ -191,7 +191,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestExclude: a policy leaves out the namespaces that its binding left out, and names none that its own selector leaves
+// TestExclude: a policy leaves out exempt namespaces, and names none that its own selector leaves
 // out already.
 func TestExclude(t *testing.T) {
 	in := func(o meta.LabelSelectorOperator, values ...string) meta.LabelSelectorRequirement {

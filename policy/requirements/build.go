@@ -15,7 +15,7 @@ import (
 )
 
 // buildRule requires SLSA provenance. Unlike ages it is met by evidence of its own: the table of builders
-// names who signs.
+// names the signer.
 type buildRule struct {
 	rule
 	verifier *slsa.Verifier

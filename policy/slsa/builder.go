@@ -35,7 +35,7 @@ type Builder struct {
 	Subject string
 	// Runner is the required runner environment of the certificate; empty: any.
 	Runner string
-	// Project: builder.id is a runner of the project from whose repository the certificate comes.
+	// Project: builder.id is a runner of the project in the certificate.
 	Project bool
 	// Release: builder.id ends with the tag of a release, as in refs/tags/v1.2.3.
 	Release bool
@@ -129,7 +129,7 @@ func compile(b Builder) (r row, err error) {
 var release = regexp.MustCompile(`@refs/tags/v[0-9]+\.[0-9]+\.[0-9]+$`)
 
 // speaks reports whether the signer may write provenance of a builder id: the id alone is a text that
-// any signer can write. why names the term that failed, for a row whose id matches.
+// any signer can write. why names the term that failed, for a row with this id.
 func (r *row) speaks(id string, signer verify.Signer) (ok bool, why string) {
 	switch source := signer.Extensions["sourceRepositoryURI"]; {
 	case r.Release && !release.MatchString(id):

@@ -291,7 +291,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestAuthorities: without a row of identities the trusted root of Sigstore is not needed.
+// TestAuthorities: without a row of identities no trusted root of Sigstore has to exist.
 func TestAuthorities(t *testing.T) {
 	for _, c := range []struct {
 		reason   string

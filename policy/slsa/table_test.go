@@ -18,7 +18,7 @@ const (
 	end   = "<!-- end of builders -->\n"
 )
 
-// TestTable: the table of the page is the code's.
+// TestTable compares a page with its code.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

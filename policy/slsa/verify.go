@@ -129,7 +129,7 @@ func (s *signer) add(r row) {
 	s.authority.Keyless.Identities = append(s.authority.Keyless.Identities, verify.Identity{Issuer: verify.Exactly(r.Issuer), Subject: r.subject})
 }
 
-// Authorities returns the authorities whose statements are verified, by position.
+// Authorities returns the authorities that may sign the statements, by position.
 func (v *Verifier) Authorities() []*verify.Authority {
 	list := make([]*verify.Authority, len(v.signers))
 	for i := range v.signers {

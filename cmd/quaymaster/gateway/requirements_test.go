@@ -54,7 +54,7 @@ requirements:
 	}
 }
 
-// TestBuildsAtAdmission: provenance is required in addition to the policies, by known and declared builders.
+// TestBuildsAtAdmission requires provenance in addition to policies, by known and declared builders.
 func TestBuildsAtAdmission(t *testing.T) {
 	d := newEnv(t)
 	const workflow, chains = "https://github.com/org/app/.github/workflows/release.yml@refs/tags/v1", "https://tekton.dev/chains/v2"

@@ -36,7 +36,7 @@ type change struct {
 	value any
 }
 
-// readChanges reads values of fields: at the boundary of what the checks allow, and absent (~). Those of CONTAINER
+// readChanges reads values of fields: at the boundaries of the checks, and absent (~). Those of CONTAINER
 // are made in one container of each sort.
 func readChanges(t testing.TB) (all []change) {
 	t.Helper()

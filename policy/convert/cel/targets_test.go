@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/policytest"
 )
 
-// altered are the objects that policies change for a trigger, as JSON by what they were, or the errors.
+// altered are the objects that policies change for a trigger, as JSON by their former states, or the errors.
 func altered(t testing.TB, trigger *policy.Subject, objects []map[string]any, policies ...*policy.Policy) map[string]string {
 	t.Helper()
 	out := map[string]string{}

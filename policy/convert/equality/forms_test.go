@@ -108,7 +108,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestNamespaced: most objects are in the namespace of a policy that has one, and its rules are tried with them.
+// TestNamespaced: most objects have the namespace of their policy, and reach its rules.
 func TestNamespaced(t *testing.T) {
 	within := func(text, kind, namespaced string) string {
 		return strings.Replace(strings.Replace(text, "kind: "+kind, "kind: "+namespaced, 1), "{name: p", "{namespace: shop, name: p", 1)

@@ -19,7 +19,7 @@ func rolesOf(p *cel.Program) []string {
 	})
 }
 
-// judgeBare judges images whose role is unknown. The members are containers; what passes as such
+// judgeBare judges images of unknown roles. The members are containers; what passes as such
 // must pass in each other list that the validations read.
 func (j *judge) judgeBare(ctx context.Context, given []policy.Given) policy.Judgement {
 	out := j.judgeMembers(ctx, given)

@@ -128,7 +128,7 @@ func put(t *testing.T, h *env, built gatetest.Image, claim verifytest.Claim, kin
 	}
 }
 
-// TestVulnerabilitiesInOrder: a later statement counts, by the time of the log, and so does a later scan.
+// TestVulnerabilitiesInOrder: a later statement or scan counts, by log times.
 func TestVulnerabilitiesInOrder(t *testing.T) {
 	h := newEnv(t)
 	logged := strings.ReplaceAll(scanPolicy, ", ctlog: {insecureIgnoreTlog: true}", "")

@@ -12,7 +12,7 @@ import (
 
 // merger merges a configuration into an object with the results of the library (structured-merge-diff), which copies the
 // whole object: the merger copies the parts that the configuration names. It leaves the rest to the library: invalid
-// objects, null in a configuration, and lists whose elements have keys.
+// objects, null in a configuration, and lists of elements with keys.
 type merger struct{ known *fields.Schema }
 
 // mergeObject returns the merged object; false if the library has to merge it.
@@ -80,7 +80,7 @@ func (m merger) mergeMap(atom *fields.Map, live any, patch map[string]any) (any,
 	return out, true
 }
 
-// mergeList has the library merge a list whose elements have keys, or are those of a set. Both lists are of the type.
+// mergeList has the library merge a list with keys, or a set. Both lists are of the type.
 func (m merger) mergeList(of fields.TypeRef, live, patch []any) (any, bool) {
 	own := typed.AsTypedUnvalidated(value.NewValueInterface(live), m.known, of)
 	merged, err := own.Merge(typed.AsTypedUnvalidated(value.NewValueInterface(patch), m.known, of))

@@ -82,7 +82,7 @@ func podOf(t testing.TB, g grammar) map[string]any {
 		g.one("", ", volumes: [{name: v, secret: {secretName: s}}]", ", volumes: [{name: x}, {name: a}]")+"}}").(map[string]any)
 }
 
-// TestProperty compares both sides of conditions for what they may decide. Where the source is indeterminate, a
+// TestProperty compares the possible results of both sides of conditions. Where the source is indeterminate, a
 // denial is one, an evaluation is demanded, and nothing is done.
 func TestProperty(t *testing.T) {
 	g := grammar{rand.New(rand.NewPCG(1, 2))} //nolint:gosec // a repeatable choice

@@ -53,7 +53,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestExact has the values with which paths themselves are compared, and those of no length.
+// TestExact has values that paths compare with, and none of lengths.
 func TestExact(t *testing.T) {
 	for _, row := range []struct {
 		reason, spec, path string

@@ -34,7 +34,7 @@ func (f *Facts) expression(text string, in scope) []Path {
 	return f.relative(text, in, nil)
 }
 
-// relative is expression, of a text whose names are members of a value: an answer of the API server.
+// relative is expression, of a text with the members of a value as names: an answer of the API server.
 func (f *Facts) relative(text string, in scope, of []Path) []Path {
 	s := &scanner{facts: f, tokens: tokenForm.FindAllString(text, maxTokens), in: maps.Clone(in)}
 	for at := 0; at < len(s.tokens); {

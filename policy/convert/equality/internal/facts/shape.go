@@ -2,7 +2,7 @@ package facts
 
 import "slices"
 
-// Shape is the sort of the values at a path, by its use in the policies: in objects of custom kinds, whose schemas have one
+// Shape is the sort of the values at a path, by its use in the policies: custom kinds have schemas with one
 // type at each path.
 type Shape int
 

@@ -67,7 +67,7 @@ func (s *Sample) Unchecked() *Sample {
 // user requests where no policy selects users.
 func user() User { return User{"ann", []string{"system:authenticated"}} }
 
-// User is who requests.
+// User is the requester.
 type User struct {
 	Name   string   `json:"username"`
 	Groups []string `json:"groups,omitempty"`
