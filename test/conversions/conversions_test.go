@@ -15,6 +15,7 @@ import (
 func otherwise() map[string]string {
 	return map[string]string{
 		"enforce-resources-as-ratio":         "a division by zero is an error in the source, and infinity in the result",
+		"application-field-validation":       "null in place of a text of a custom kind",
 		"disallow-jenkins-pipeline-strategy": "a list in place of an object of a custom kind",
 		"validate-cron-schedule":             "a list in place of a text of a custom kind",
 	}

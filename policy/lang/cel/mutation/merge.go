@@ -80,10 +80,17 @@ func (m merger) mergeMap(atom *fields.Map, live any, patch map[string]any) (any,
 	return out, true
 }
 
-// mergeList has the library merge a list with keys, or a set. Both lists are of the type.
+// mergeList has the library merge a list of elements with keys, or a set.
 func (m merger) mergeList(of fields.TypeRef, live, patch []any) (any, bool) {
-	own := typed.AsTypedUnvalidated(value.NewValueInterface(live), m.known, of)
-	merged, err := own.Merge(typed.AsTypedUnvalidated(value.NewValueInterface(patch), m.known, of))
+	own, err := typed.AsTyped(value.NewValueInterface(live), m.known, of, typed.AllowDuplicates)
+	if err != nil {
+		return nil, false
+	}
+	changes, err := typed.AsTyped(value.NewValueInterface(patch), m.known, of)
+	if err != nil {
+		return nil, false
+	}
+	merged, err := own.Merge(changes)
 	if err != nil {
 		return nil, false
 	}
@@ -106,7 +113,7 @@ func (m merger) fits(of fields.TypeRef, v any) bool {
 		}
 		for key, member := range v {
 			next := atom.Map.ElementType
-			if field, ok := atom.Map.FindField(key); ok {
+			if field, ok := atom.FindField(key); ok {
 				next = field.Type
 			} else if next == (fields.TypeRef{}) {
 				return false

@@ -34,14 +34,20 @@ func (f *Facts) ShapeOf(p Path) Shape {
 		return list
 	}
 	values := f.Exact[p.Key()]
+	lists := 0
 	for _, value := range values {
 		switch value.(type) {
+		case []any:
+			lists++
 		case string, float64, bool, int64, nil:
 		default:
 			return unknown
 		}
 	}
-	if len(values) == 0 {
+	switch {
+	case len(values) > 0 && lists == len(values):
+		return list // of a default, such as none
+	case len(values) == 0 || lists > 0:
 		return unknown
 	}
 	return plain

@@ -48,13 +48,13 @@ func (g *Generator) fitting(k, p int) around {
 // to it, or any.
 func (g *Generator) valueOf(s *Sample, k, p int) any {
 	of := g.fitting(k, p)
-	if value := g.anyValueOf(s, k, p, of); !g.kinds[k].custom || of.shape.Takes(value) {
+	if value := g.anyValueOf(s, k, of); !g.kinds[k].custom || of.shape.Takes(value) {
 		return value
 	}
 	return facts.Absent{}
 }
 
-func (g *Generator) anyValueOf(s *Sample, k, p int, of around) any {
+func (g *Generator) anyValueOf(s *Sample, k int, of around) any {
 	switch turn := g.from.IntN(8); {
 	case turn < 3 && len(of.exact) > 0:
 		return of.exact[g.from.IntN(len(of.exact))]
