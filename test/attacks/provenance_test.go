@@ -22,12 +22,12 @@ const (
 )
 
 // required adds the required builds to the policies, as the settings of a gateway do.
-func (s *scene) required(active []*policy.Policy) ([]*policy.Policy, error) {
+func (s *scene) required([]*policy.Policy) (added []*policy.Policy, err error) {
 	if s.builds.IsZero() {
-		return active, nil
+		return added, nil
 	}
 	made, err := requirements.Compile("Settings", "settings", []requirements.Requirement{{Path: "requirements[0]", Images: []string{"*"}, Provenance: s.builds}})
-	return append(active, made), err
+	return append(added, made), err
 }
 
 // requiring are the same as flags of the program.
