@@ -105,7 +105,7 @@ func writeReview(name string, source []workload.Object, made conversion) error {
 	return writePage(name, policies)
 }
 
-// parts converts documents, and returns what is not converted with the result.
+// parts converts documents, and returns the problems with the result.
 func (f *celFlags) parts(objects []workload.Object) (cel.Result, error) {
 	return cel.Convert(objects, cel.Options{ExistingViolations: cel.ExistingViolations(f.existing), Partial: f.partial, Tested: f.tested})
 }

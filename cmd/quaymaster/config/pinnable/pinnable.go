@@ -1,4 +1,4 @@
-// Package pinnable lists the controllers of Pods (Kubernetes 1.36) whose templates can be pinned by a setting.
+// Package pinnable lists the controllers of Pods (Kubernetes 1.36) with templates that a setting can pin.
 package pinnable
 
 import (
