@@ -80,6 +80,15 @@ func (o Object) Template() string {
 	return o.origin.text.template
 }
 
+// YAML returns the document as it was written, with its comments; empty for JSON, for an object of a list, and for one
+// that was not read by Read or ReadDocuments.
+func (o Object) YAML() string {
+	if o.document == nil || o.origin == nil || o.origin.text == nil || !o.origin.text.isYAML || len(o.origin.at) > 0 {
+		return ""
+	}
+	return o.origin.text.text
+}
+
 // below follows names through objects and lists.
 func (v Value) below(names []string) (Value, bool) {
 	for _, name := range names {

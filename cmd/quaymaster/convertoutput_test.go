@@ -12,7 +12,8 @@ func outputPolicies() map[string]string {
 	const rule = "{any: [{resources: {kinds: [Service]}}]}"
 	return map[string]string{
 		"a/shop.yaml": "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: shop}\nspec:\n  validationFailureAction: Enforce\n  rules:\n" +
-			"  - {name: no-node-port, match: " + rule + ", validate: {message: No port of nodes., pattern: {spec: {type: '!NodePort'}}}}\n",
+			"  - {name: no-node-port, match: " + rule + ", validate: {message: No port of nodes., pattern: {spec: {type: '!NodePort'}}}}\n" +
+			"---\n# of the portal\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n",
 		"a/exception.yaml": "{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: leave, namespace: exempt}, spec: {exceptions: " +
 			"[{policyName: shop, ruleNames: [no-node-port]}], match: {any: [{resources: {kinds: [Service], names: [free]}}]}}}\n",
 		"a/index.yml": "version: 1\n",
@@ -51,6 +52,9 @@ func TestConvertOutput(t *testing.T) {
 	rest := content(t, filepath.Join(made, "b", "roles.yaml"))
 	if !strings.Contains(rest, "kind: ValidatingPolicy\nmetadata:\n  name: roles\n") || !strings.Contains(rest, "kind: ClusterPolicy") || strings.Count(rest, "name: made") != 0 {
 		t.Errorf("what stays is not with what is made:\n%s", rest)
+	}
+	if shop := content(t, filepath.Join(made, "a", "shop.yaml")); !strings.HasSuffix(shop, "---\n# of the portal\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: beside}\n") {
+		t.Errorf("another document is not with what is made:\n%s", shop)
 	}
 	code, out, errs = quaymaster(t, "test", made, "--fail-only")
 	if code != 0 || !strings.Contains(out, "0 failed") {

@@ -156,7 +156,7 @@ func same(a, b string) bool {
 	return notX == nil && notY == nil && os.SameFile(x, y)
 }
 
-// policies adds the files of policies, and returns them by those of their sources.
+// policies adds the files of policies, with the other documents in them, and returns them by those of their sources.
 func (o *tree) policies(result cel.Result) (map[string]string, error) {
 	byFile := map[string][]cel.Policy{}
 	var order []string
@@ -165,6 +165,11 @@ func (o *tree) policies(result cel.Result) (map[string]string, error) {
 			order = append(order, p.File)
 		}
 		byFile[p.File] = append(byFile[p.File], p)
+	}
+	for _, p := range result.Beside {
+		if byFile[p.File] != nil {
+			byFile[p.File] = append(byFile[p.File], p)
+		}
 	}
 	made := map[string]string{}
 	for _, file := range order {

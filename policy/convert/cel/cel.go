@@ -57,6 +57,8 @@ type Result struct {
 	// Rest is, with Options.Partial, what stays of documents with problems: the rules of a policy that were not
 	// converted, or the whole document.
 	Rest []Policy
+	// Beside are the documents of other groups, as they are.
+	Beside []Policy
 	// Problems are the parts that have no form in CEL. Without Options.Partial the policies are
 	// those of the documents without any.
 	Problems []Problem
@@ -114,15 +116,19 @@ func Convert(objects []workload.Object, options Options) (Result, error) {
 	c.merging = sync.OnceValue(mutation.NewTypes)
 	for _, d := range documents {
 		if !kyverno.RecognisesException(d.APIVersion, d.Kind) {
-			before := len(c.Problems)
-			c.document(d)
-			c.rest(d, before)
+			c.result.carry(d, func() {
+				before := len(c.Problems)
+				c.document(d)
+				c.rest(d, before)
+			})
 		}
 	}
 	for _, e := range c.exceptions {
-		before := len(c.Problems)
-		c.exception(e)
-		c.rest(e.source, before)
+		c.result.carry(e.source, func() {
+			before := len(c.Problems)
+			c.exception(e)
+			c.rest(e.source, before)
+		})
 	}
 	c.result.Problems = c.Problems
 	return c.result, nil
@@ -135,7 +141,8 @@ func (c *converter) document(d source.Document) {
 		return
 	}
 	if group, _, _ := strings.Cut(d.APIVersion, "/"); group != "kyverno.io" {
-		return // an object beside the policies
+		c.beside(d)
+		return
 	}
 	if !kyverno.Recognises(d.APIVersion, d.Kind) {
 		c.Refuse(d.At("kind"), fmt.Sprintf("%s %s", d.APIVersion, d.Kind), "want a ClusterPolicy, Policy, ClusterCleanupPolicy or CleanupPolicy of kyverno.io")

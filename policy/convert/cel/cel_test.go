@@ -29,11 +29,15 @@ spec:
 
 // TestWritten: policies are written as a person would have.
 func TestWritten(t *testing.T) {
-	changes, err := os.ReadFile(filepath.Join("testdata", "changes.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, source := range map[string]string{"read-only": readOnly, "changes": string(changes)} {
+	for _, name := range []string{"read-only", "changes", "comments"} {
+		source := readOnly
+		if name != "read-only" {
+			text, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			source = string(text)
+		}
 		result := convertText(t, source, cel.Options{})
 		text, err := cel.YAML(result.Policies)
 		if err != nil || len(result.Problems) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/policy/convert/internal/manifest"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -37,17 +38,24 @@ func (c *converter) rest(d source.Document, before int) {
 	staying := slices.DeleteFunc(slices.Clone(rules.Spec.Rules), func(raw json.RawMessage) bool {
 		return c.targets[name] != nil && !slices.Contains(c.staying[name], ruleName(raw))
 	})
-	if len(staying) > 0 && len(staying) < len(rules.Spec.Rules) {
+	if len(staying) == 0 {
+		staying = rules.Spec.Rules
+	}
+	if len(staying) < len(rules.Spec.Rules) {
 		text, err := json.Marshal(staying)
 		if err != nil {
 			return
 		}
 		doc.Spec["rules"] = text
 	}
-	c.result.Rest = append(c.result.Rest, Policy{
+	rest := Policy{
 		apiVersion: d.APIVersion, Kind: d.Kind, Name: m.Name, Namespace: m.Namespace, File: fileOf(d),
 		labels: m.Labels, annotations: m.Annotations, spec: doc.Spec,
-	})
+	}
+	for _, raw := range staying {
+		rest.staying = append(rest.staying, ruleName(raw))
+	}
+	c.result.Rest = append(c.result.Rest, rest)
 }
 
 func ruleName(raw json.RawMessage) string {
@@ -58,4 +66,17 @@ func ruleName(raw json.RawMessage) string {
 		return ""
 	}
 	return rule.Name
+}
+
+// beside keeps a document of another group.
+func (c *converter) beside(d source.Document) {
+	text := []byte(d.YAML)
+	if len(text) == 0 {
+		var err error
+		text, err = manifest.Marshal(json.RawMessage(d.Text))
+		if err != nil {
+			return // it is no YAML, and no result stands beside it
+		}
+	}
+	c.result.Beside = append(c.result.Beside, Policy{File: fileOf(d), written: text})
 }

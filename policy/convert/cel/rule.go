@@ -308,6 +308,7 @@ func (g *group) policy(doc *document, name string) Policy {
 		s.Autogen.PodControllers.Controllers = g.first.controllers
 	}
 	for i, r := range g.rules {
+		p.statements = append(p.statements, len(s.Validations))
 		s.AuditAnnotations = append(s.AuditAnnotations, r.annotations...)
 		for _, v := range r.variables {
 			s.Variables = append(s.Variables, admission.Variable{Name: v.Name, Expression: r.formatted(v.Expression)})

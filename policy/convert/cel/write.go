@@ -27,6 +27,12 @@ type Policy struct {
 	spec any
 	// apiVersion is that of what stays; empty for a result.
 	apiVersion string
+	// statements are the first validation of each of Rules, if they validate, and staying the rules of what stays.
+	statements []int
+	staying    []string
+	remarks    []remark
+	// written is the text of a document that is no result.
+	written []byte
 }
 
 // policyOf returns a policy in place of a document. Kind is that of a policy of the cluster.
@@ -55,18 +61,28 @@ func YAML(policies []Policy) ([]byte, error) {
 
 // YAML returns the policy as one document.
 func (p *Policy) YAML() ([]byte, error) {
+	if p.written != nil {
+		return append(bytes.TrimRight(p.written, "\n"), '\n'), nil
+	}
 	type metadata struct {
 		Name        string            `json:"name"`
 		Namespace   string            `json:"namespace,omitempty"`
 		Labels      map[string]string `json:"labels,omitempty"`
 		Annotations map[string]string `json:"annotations,omitempty"`
 	}
-	text, err := manifest.Marshal(struct {
+	node, err := manifest.Node(struct {
 		APIVersion string   `json:"apiVersion"`
 		Kind       string   `json:"kind"`
 		Metadata   metadata `json:"metadata"`
 		Spec       any      `json:"spec"`
 	}{cmp.Or(p.apiVersion, "policies.kyverno.io/v1"), p.Kind, metadata{p.Name, p.Namespace, p.labels, p.annotations}, p.spec})
+	if err != nil {
+		return nil, fmt.Errorf("write policy %s: %w", p.Name, err)
+	}
+	for _, r := range p.remarks {
+		r.put(node)
+	}
+	text, err := manifest.Encode(node)
 	if err != nil {
 		return nil, fmt.Errorf("write policy %s: %w", p.Name, err)
 	}

@@ -13,17 +13,22 @@ import (
 
 // Marshal returns a value as one document, by its JSON.
 func Marshal(value any) ([]byte, error) {
+	node, err := Node(value)
+	if err != nil {
+		return nil, err
+	}
+	return Encode(node)
+}
+
+// Node returns a value as a node, by its JSON.
+func Node(value any) (*yaml.Node, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	node, err := next(decoder)
-	if err != nil {
-		return nil, err
-	}
-	return Encode(node)
+	return next(decoder)
 }
 
 // next reads a value of JSON, of which YAML refuses some texts. The fields keep their order.

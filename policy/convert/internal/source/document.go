@@ -20,7 +20,9 @@ type Document struct {
 	// Prefix precedes paths where a file has several documents.
 	Prefix string
 	// Text is the whole document.
-	Text   []byte
+	Text []byte
+	// YAML is the document as it was written; empty if it was JSON, or part of a list.
+	YAML   string
 	fields map[string]json.RawMessage
 }
 
@@ -59,7 +61,7 @@ func Documents(objects []workload.Object) ([]Document, error) {
 		}
 		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // a value of another type stays empty
 		_ = json.Unmarshal(d.fields["kind"], &d.Kind)
-		d.Prefix = o.Source() + ": "
+		d.Prefix, d.YAML = o.Source()+": ", o.YAML()
 	}
 	return documents, nil
 }
