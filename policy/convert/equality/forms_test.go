@@ -84,6 +84,21 @@ validations: [{expression: "object.spec.?type.orValue('ClusterIP') == variables.
 			},
 		},
 		{
+			name: "data of an image",
+			source: rule(`
+match: {any: [{resources: {kinds: [Pod], operations: [CREATE]}}]}
+validate:
+  failureAction: Enforce
+  message: "another architecture"
+  foreach:
+  - list: request.object.spec.containers
+    context: [{name: data, imageRegistry: {reference: "{{ element.image }}", jmesPath: configData}}]
+    deny: {conditions: {any: [{key: "{{ data.architecture }}", operator: AnyNotIn, value: [amd64, arm64]}]}}`),
+			result: validating("{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}", `
+validations: [{expression: "object.spec.containers.all(c, image.GetMetadata(c.image).configData.architecture in ['amd64', 'arm64'])", message: "another architecture"}]`),
+			mutants: [][2]string{{"'arm64'", "'arm'"}, {"configData", "manifest"}, {".all(", ".exists("}, {"c.image", "c.name + ':1'"}},
+		},
+		{
 			name: "a list of objects",
 			source: rule(`
 match: {any: [{resources: {kinds: [ConfigMap], operations: [CREATE]}}]}

@@ -60,7 +60,24 @@ func (w *writer) entry(entry rulecontext.Document) (jmespath.Expression, error) 
 		global := value("globalContext.Get("+celtext.String(name)+", '')", shape.Unknown())
 		return w.selected(global, entry.GlobalReference.JMESPath, nil, "globalReference")
 	}
-	return jmespath.Expression{}, &source.Unsupported{Found: "an entry that reads a registry"}
+	return w.imageData(entry)
+}
+
+// imageData is an entry with a registry's data of an image.
+func (w *writer) imageData(entry rulecontext.Document) (jmespath.Expression, error) {
+	doc := entry.ImageRegistry
+	if doc.ImageRegistryCredentials != nil {
+		return jmespath.Expression{}, &source.Unsupported{Path: "imageRegistry.imageRegistryCredentials", Found: "credentials of an entry"}
+	}
+	reference, err := jmespath.Template(doc.Reference, w.scope)
+	if err != nil {
+		return reference, source.Located("imageRegistry.reference", err)
+	}
+	fields := map[string]shape.Shape{"manifest": shape.Unknown(), "configData": shape.Unknown()}
+	for _, name := range []string{"image", "resolvedImage", "registry", "repository", "identifier"} {
+		fields[name] = shape.OfText()
+	}
+	return w.selected(value("image.GetMetadata("+reference.Text+")", shape.OfFields(fields)), doc.JMESPath, nil, "imageRegistry")
 }
 
 // value is the value of a call.

@@ -245,10 +245,7 @@ func (w *writer) loop(l Loop, scope jmespath.Scope, depth int) (term.Term, error
 func (w *writer) inlined(entries []rulecontext.Document, scope jmespath.Scope) (jmespath.Scope, error) {
 	for i, entry := range entries {
 		at := source.Index("context", i)
-		if entry.Variable == nil {
-			return scope, &source.Unsupported{Path: at, Found: "an entry of elements that reads more than the element"}
-		}
-		made, err := (&writer{rule: w.rule, scope: scope}).variable(entry)
+		made, err := (&writer{rule: w.rule, scope: scope}).entry(entry)
 		if err != nil {
 			return scope, source.Located(at, err)
 		}

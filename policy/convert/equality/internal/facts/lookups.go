@@ -27,6 +27,15 @@ func (f *Facts) lookup(entry map[string]any, name string, in scope) []Path {
 		f.addLookup(Lookup{Version: "v1", Kind: "ConfigMap", Namespace: fixed(of["namespace"]), Name: fixed(of["name"]), Key: key})
 		return root
 	}
+	if of, ok := entry["imageRegistry"].(map[string]any); ok {
+		reference, _ := of["reference"].(string)
+		f.expression(reference, in)
+		f.addLookup(ImageData(key))
+		if text, ok := of["jmesPath"].(string); ok {
+			return f.relative(text, in, root)
+		}
+		return root
+	}
 	call, ok := entry["apiCall"].(map[string]any)
 	if !ok {
 		return nil
@@ -41,6 +50,16 @@ func (f *Facts) lookup(entry map[string]any, name string, in scope) []Path {
 		return f.relative(text, in, root)
 	}
 	return root
+}
+
+// ImageData is the look-up of a registry's data of an image. An object stands for it, with the data in its member data.
+func ImageData(key string) Lookup {
+	return Lookup{Group: "registry.example", Version: "v1", Kind: "ImageData", Resource: "imagedata", Key: key}
+}
+
+// IsImageData reports whether the look-up is one of ImageData.
+func (of *Lookup) IsImageData() bool {
+	return of.Kind == ImageData("").Kind && of.Group == ImageData("").Group
 }
 
 func (f *Facts) addLookup(of Lookup) {
@@ -101,6 +120,10 @@ func (f *Facts) called(text, key string) bool {
 			group, version = "", found[1]
 		}
 		f.addLookup(Lookup{Group: group, Version: version, Resource: found[2], Key: key})
+	}
+	if strings.Contains(text, "image.GetMetadata(") || strings.Contains(text, "image.getMetadata(") {
+		f.addLookup(ImageData(key))
+		return true
 	}
 	return len(all) > 0
 }

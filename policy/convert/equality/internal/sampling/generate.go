@@ -50,8 +50,9 @@ type circumstances struct {
 
 // place is a path with the values next to it.
 type place struct {
-	path facts.Path
-	near []any
+	path  facts.Path
+	near  []any
+	shape facts.Shape
 }
 
 // edit is the change of one path of the base of a kind.
@@ -72,7 +73,7 @@ func NewGenerator(f *facts.Facts, targets []policy.Target, seed uint64, given []
 			near = append(near, facts.Around(f.Near[p.Key()][key], g.from)...)
 		}
 		if strings.HasPrefix(p[0], facts.Of) {
-			g.addLooked(p, near)
+			g.addLooked(p, near, f.ShapeOf(p))
 			continue
 		}
 		if len(p) == 3 && p[1] == "labels" {

@@ -43,7 +43,7 @@ func lookupsOf(all []facts.Lookup, home string) (found []lookup) {
 }
 
 // addLooked keeps a path in the objects of a look-up: the elements of a list are objects.
-func (g *Generator) addLooked(p facts.Path, near []any) {
+func (g *Generator) addLooked(p facts.Path, near []any, shape facts.Shape) {
 	key, rest := p[0], withinItems(p[1:])
 	if len(rest) == 0 || rest[0] == "items" || rest[0] == facts.Each {
 		return
@@ -51,7 +51,7 @@ func (g *Generator) addLooked(p facts.Path, near []any) {
 	if g.looked == nil {
 		g.looked = map[string][]place{}
 	}
-	g.looked[key] = append(g.looked[key], place{rest, near})
+	g.looked[key] = append(g.looked[key], place{rest, near, shape})
 }
 
 // withinItems is a path in an element, for one in a list of objects.
@@ -86,6 +86,11 @@ func (g *Generator) World() []map[string]any {
 // existing draws an object of a look-up; nil for one that no API server has.
 func (g *Generator) existing(of *lookup, n int) map[string]any {
 	root := of.kind.base()
+	within := facts.Path{}
+	if of.IsImageData() {
+		root["data"] = ImageData(nil)
+		within = facts.Path{"data"}
+	}
 	for range 1 + g.from.IntN(3) {
 		own := g.looked[of.Key]
 		var at facts.Path
@@ -93,8 +98,11 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		switch {
 		case len(own) > 0 && g.from.IntN(4) > 0:
 			p := own[g.from.IntN(len(own))]
-			at, value = p.path, g.drawn(p.near)
-		case len(g.paths) > 0:
+			at, value = append(within, p.path...), g.drawn(p.near)
+			if of.IsImageData() && !p.shape.Takes(value) {
+				continue // the specification of images gives the members types
+			}
+		case len(g.paths) > 0 && !of.IsImageData():
 			p := g.from.IntN(len(g.paths))
 			at, value = g.paths[p], g.drawn(g.around[p].near)
 		default:
@@ -123,6 +131,24 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		return nil
 	}
 	return root
+}
+
+// ImageData is what a registry answers about a usual image, with the manifest and the configuration of another one if
+// they are objects.
+func ImageData(other map[string]any) map[string]any {
+	digest := "sha256:" + strings.Repeat("0", 64)
+	data := map[string]any{
+		"image": "registry.example/team/web:v1", "resolvedImage": "registry.example/team/web:v1@" + digest,
+		"registry": "registry.example", "repository": "team/web", "identifier": "v1",
+		"manifest":   map[string]any{"schemaVersion": 2, "config": map[string]any{"size": 2, "digest": digest}, "layers": []any{map[string]any{"size": 1, "digest": digest}}},
+		"configData": map[string]any{"architecture": "amd64", "os": "linux", "created": Now().Add(-time.Hour).Format(time.RFC3339), "config": map[string]any{}},
+	}
+	for _, name := range []string{"manifest", "configData"} {
+		if is, ok := other[name].(map[string]any); ok {
+			data[name] = is
+		}
+	}
+	return data
 }
 
 // drawn is a value next to a path, or any.

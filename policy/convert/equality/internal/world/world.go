@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/facts"
+	"github.com/quaymaster/quaymaster/policy/convert/equality/internal/sampling"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/suite/cluster"
@@ -97,7 +99,7 @@ func (w *World) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (m
 
 // Use serves the look-ups of compilers and evaluators.
 func (w *World) Use(options *engine.CompilerOptions, config *evaluation.Config) {
-	options.ConfigMaps, options.Resources, options.Caller = w, w, w
+	options.ConfigMaps, options.Resources, options.Caller, options.Images = w, w, w, w
 	config.Existing.Sources = evaluation.Sources{Resources: w}
 	config.Labels = func(namespace string) (map[string]string, bool) {
 		if w.isLive {
@@ -105,6 +107,29 @@ func (w *World) Use(options *engine.CompilerOptions, config *evaluation.Config) 
 		}
 		return w.Labels(namespace), true
 	}
+}
+
+// ImageData implements rulecontext.Images: one of the objects that stand for the data of images.
+func (w *World) ImageData(_ context.Context, reference string, _ policy.Credentials) (map[string]any, error) {
+	if w.isLive {
+		return nil, errors.New("this check asks no registry")
+	}
+	var all []workload.Object
+	for _, o := range w.Objects {
+		if of := (facts.Lookup{Group: o.Group(), Kind: o.Kind()}); of.IsImageData() {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no image %s", reference)
+	}
+	data, _ := all[len(reference)%len(all)].Content()["data"].(map[string]any)
+	return sampling.ImageData(data), nil
+}
+
+// Metadata implements cel.ImageData.
+func (w *World) Metadata(ctx context.Context, reference string) (map[string]any, error) {
+	return w.ImageData(ctx, reference, policy.Credentials{})
 }
 
 var errUnknown = errors.New("this check answers requests for objects and lists alone")
