@@ -192,6 +192,9 @@ func (g *Generator) draw() (s Sample, k int) {
 	if g.kinds[k].other && g.from.IntN(8) > 0 {
 		k = g.from.IntN(len(g.kinds))
 	}
+	if pods := slices.IndexFunc(g.kinds, func(k kind) bool { return k.group == "" && k.name == "Pod" }); pods >= 0 && g.from.IntN(2) == 0 {
+		k = pods // their controllers have the same rules
+	}
 	if turn >= 10 && len(g.paths) > 0 {
 		return g.dense(k), k
 	}
@@ -250,9 +253,25 @@ func (g *Generator) change(s *Sample, k, p int, value any) {
 	if at[len(at)-1] != facts.Each && slices.Contains(at, facts.Each) && g.from.IntN(3) == 0 {
 		g.lengthen(root, at)
 	}
+	if value == (facts.Absent{}) {
+		g.bare(root, at)
+	}
 	only := g.from.IntN(3)
 	tree.Set(root, at, value, func(i int) bool { return only == 2 || i == only })
 	complete(root, &g.kinds[k])
+}
+
+// bare makes the list that a path leads through, if there is none: its element lacks the member.
+func (g *Generator) bare(root map[string]any, at facts.Path) {
+	each := slices.Index(at, facts.Each)
+	if each < 0 || each == len(at)-1 || tree.First(root, at[:each]) != nil {
+		return
+	}
+	element := map[string]any{}
+	if g.from.IntN(2) == 0 {
+		element["name"] = "v"
+	}
+	tree.Set(root, at[:each+1], element, func(int) bool { return true })
 }
 
 // complete restores the members of every object of a kind.

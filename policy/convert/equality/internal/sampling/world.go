@@ -140,7 +140,7 @@ func ImageData(other map[string]any) map[string]any {
 	data := map[string]any{
 		"image": "registry.example/team/web:v1", "resolvedImage": "registry.example/team/web:v1@" + digest,
 		"registry": "registry.example", "repository": "team/web", "identifier": "v1",
-		"manifest":   map[string]any{"schemaVersion": 2, "config": map[string]any{"size": 2, "digest": digest}, "layers": []any{map[string]any{"size": 1, "digest": digest}}},
+		"manifest":   map[string]any{"schemaVersion": 2, "config": map[string]any{"size": 2}, "layers": []any{map[string]any{"size": 1, "digest": digest}}},
 		"configData": map[string]any{"architecture": "amd64", "os": "linux", "created": Now().Add(-time.Hour).Format(time.RFC3339), "config": map[string]any{}},
 	}
 	for _, name := range []string{"manifest", "configData"} {
