@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -125,7 +124,7 @@ func undecided(err error, path string) *policy.Mutated {
 // mutate applies each mutation to the result of the previous ones. Its expressions read the
 // activation, and then the object that shown returns.
 func (r *rule) mutate(ctx context.Context, about mutation.Target, activation *cel.Activation, shown func(map[string]any) *cel.Activation) policy.Mutated {
-	now := about
+	now, changes := about, 0
 	for i := range r.program.mutations {
 		m := &r.program.mutations[i]
 		made, err := m.makes.Eval(ctx, activation)
@@ -138,8 +137,9 @@ func (r *rule) mutate(ctx context.Context, about mutation.Target, activation *ce
 				Code: policy.PolicyError, Path: m.makes.Path(), Message: "the mutation cannot be made: " + err.Error(),
 			}}}
 		}
-		if !reflect.DeepEqual(now.Object, after) {
+		if !mutation.Same(now.Object, after) {
 			now.Object = after
+			changes++
 			activation = shown(after)
 		}
 	}
@@ -148,7 +148,7 @@ func (r *rule) mutate(ctx context.Context, about mutation.Target, activation *ce
 		return policy.Mutated{Result: policy.Indeterminate, Reasons: kyvernocel.AnnotationReasons(errs), Properties: words}
 	}
 	out := policy.Mutated{Result: policy.Pass, Properties: words}
-	if !reflect.DeepEqual(now.Object, about.Object) {
+	if changes == 1 || changes > 1 && !mutation.Same(now.Object, about.Object) {
 		out.Object = now.Object
 	}
 	return out

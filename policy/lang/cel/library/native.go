@@ -18,6 +18,9 @@ func Native(value ref.Val) (any, error) {
 	return n.of(value, 0)
 }
 
+// Structure is a value with named fields, which is read in place of the map of them.
+type Structure interface{ Fields() map[string]ref.Val }
+
 type native struct{ left int }
 
 func (n *native) of(value ref.Val, depth int) (any, error) {
@@ -49,6 +52,8 @@ func (n *native) of(value ref.Val, depth int) (any, error) {
 			return nil, fmt.Errorf("a %s has no text", value.Type().TypeName())
 		}
 		return string(text), nil
+	case Structure:
+		return n.structure(v.Fields(), depth)
 	case traits.Lister:
 		return n.list(v, depth)
 	case traits.Mapper:
@@ -78,6 +83,19 @@ func (n *native) list(v traits.Lister, depth int) (any, error) {
 		list = append(list, item)
 	}
 	return list, nil
+}
+
+func (n *native) structure(fields map[string]ref.Val, depth int) (any, error) {
+	object := make(map[string]any, len(fields))
+	for name, field := range fields {
+		n.left -= len(name)
+		item, err := n.of(field, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		object[name] = item
+	}
+	return object, nil
 }
 
 func (n *native) object(v traits.Mapper, depth int) (any, error) {

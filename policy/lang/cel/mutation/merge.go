@@ -6,24 +6,22 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	fields "sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // merger merges a configuration into an object with the results of the library (structured-merge-diff), which copies the
 // whole object: the merger copies the parts that the configuration names. It leaves the rest to the library: invalid
-// objects, null in a configuration, and lists of elements with keys.
+// objects, null in a configuration, and lists in which two elements have the same keys.
 type merger struct{ known *fields.Schema }
 
-// mergeObject returns the merged object; false if the library has to merge it.
-func mergeObject(changes *typed.TypedValue, about Target, configuration map[string]any) (map[string]any, bool) {
+// mergeObject returns the merged object; false if the library has to merge it. The configuration is valid.
+func mergeObject(of rules, about Target, configuration map[string]any) (map[string]any, bool) {
 	version, _ := about.Object["apiVersion"].(string)
 	kind, _ := about.Object["kind"].(string)
-	m := merger{changes.Schema()}
-	if schema.FromAPIVersionAndKind(version, kind) != about.Kind || !m.fits(changes.TypeRef(), about.Object) {
+	m := merger{of.known}
+	if schema.FromAPIVersionAndKind(version, kind) != about.Kind || !m.fits(of.ref, about.Object, false) {
 		return nil, false
 	}
-	merged, ok := m.merge(changes.TypeRef(), about.Object, configuration)
+	merged, ok := m.merge(of.ref, about.Object, configuration)
 	object, isObject := merged.(map[string]any)
 	return object, ok && isObject
 }
@@ -52,7 +50,7 @@ func (m merger) merge(of fields.TypeRef, live, patch any) (any, bool) {
 		case len(patch) == 0:
 			return live, true
 		}
-		return m.mergeList(of, own, patch)
+		return m.mergeList(atom.List, own, patch)
 	}
 	return patch, atom.Scalar != nil
 }
@@ -80,25 +78,9 @@ func (m merger) mergeMap(atom *fields.Map, live any, patch map[string]any) (any,
 	return out, true
 }
 
-// mergeList has the library merge a list of elements with keys, or a set.
-func (m merger) mergeList(of fields.TypeRef, live, patch []any) (any, bool) {
-	own, err := typed.AsTyped(value.NewValueInterface(live), m.known, of, typed.AllowDuplicates)
-	if err != nil {
-		return nil, false
-	}
-	changes, err := typed.AsTyped(value.NewValueInterface(patch), m.known, of)
-	if err != nil {
-		return nil, false
-	}
-	merged, err := own.Merge(changes)
-	if err != nil {
-		return nil, false
-	}
-	return merged.AsValue().Unstructured(), true
-}
-
-// fits reports whether a value is surely of a type. The library decides about others, and finds the words.
-func (m merger) fits(of fields.TypeRef, v any) bool {
+// fits reports whether a value is surely of a type. The library decides about others, and finds the words. The elements of
+// a list are distinct by their keys, for configurations.
+func (m merger) fits(of fields.TypeRef, v any, distinct bool) bool {
 	if v == nil {
 		return true
 	}
@@ -118,24 +100,28 @@ func (m merger) fits(of fields.TypeRef, v any) bool {
 			} else if next == (fields.TypeRef{}) {
 				return false
 			}
-			if !m.fits(next, member) {
+			if !m.fits(next, member, distinct) {
 				return false
 			}
 		}
 		return true
 	case []any:
-		return atom.List != nil && m.allFit(atom.List, v)
+		return atom.List != nil && m.allFit(atom.List, v, distinct)
 	}
 	return atom.Scalar != nil && isScalar(*atom.Scalar, v)
 }
 
-func (m merger) allFit(atom *fields.List, list []any) bool {
+func (m merger) allFit(atom *fields.List, list []any, distinct bool) bool {
 	for _, element := range list {
-		if atom.ElementRelationship == fields.Associative && !hasKeys(atom.Keys, element) || !m.fits(atom.ElementType, element) {
+		if atom.ElementRelationship == fields.Associative && !hasKeys(atom.Keys, element) || !m.fits(atom.ElementType, element, distinct) {
 			return false
 		}
 	}
-	return true
+	if !distinct || atom.ElementRelationship != fields.Associative || len(list) < 2 {
+		return true
+	}
+	_, _, ok := m.identities(atom, list)
+	return ok
 }
 
 // hasKeys reports whether an element of a list has a key, as the library wants, or is a plain value where there are none.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -90,7 +91,7 @@ func TestMergeAsLibrary(t *testing.T) {
 	kinds := NewTypes()
 	live, patch := decoded(t, livePod), decoded(t, patchOfPod)
 	from := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a repeatable choice
-	own := 0
+	merged := 0
 	const rounds = 20_000
 	for round := range rounds {
 		about := Target{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}}
@@ -100,18 +101,22 @@ func TestMergeAsLibrary(t *testing.T) {
 		about.Object, _ = thinned(from, live).(map[string]any)
 		about.Object["apiVersion"], about.Object["kind"] = about.Kind.GroupVersion().String(), about.Kind.Kind
 		configuration, _ := thinned(from, patch).(map[string]any)
-		converter, _ := kinds.of(about.Kind)
-		changes, err := fit(converter, about.Kind, configuration)
+		of := kinds.of(about.Kind)
+		own := merger{of.known}.fits(of.ref, configuration, true)
+		err := of.check(about.Kind, configuration, false)
+		if _, refused := of.converter.ObjectToTyped(&unstructured.Unstructured{Object: configuration}); (err != nil) != (refused != nil) || own && refused != nil {
+			t.Fatalf("%v fits: %v; the library: %v", configuration, err, refused)
+		}
 		if err != nil {
 			continue
 		}
 		before := thinned(rand.New(zero{}), about.Object)
-		got, ok := mergeObject(changes, about, configuration)
+		got, ok := mergeObject(of, about, configuration)
 		if !ok {
 			continue
 		}
-		own++
-		want, err := merge(converter, changes, about)
+		merged++
+		want, err := of.merge(about, configuration)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%v\nwith %v\nis %v\nwant %v, %v", about.Object, configuration, got, want, err)
 		}
@@ -119,10 +124,65 @@ func TestMergeAsLibrary(t *testing.T) {
 			t.Fatalf("the object is changed: %v, was %v", about.Object, before)
 		}
 	}
-	t.Logf("%d of %d are merged without the library", own, rounds)
-	if own < rounds/20 {
-		t.Errorf("%d of %d are merged without the library", own, rounds)
+	t.Logf("%d of %d are merged without the library", merged, rounds)
+	if merged < rounds/20 {
+		t.Errorf("%d of %d are merged without the library", merged, rounds)
 	}
+}
+
+// TestOrderAsLibrary: elements with keys, and those of sets, are merged in the order of the library, in which a key that is
+// absent has its default, or is a value of its own.
+func TestOrderAsLibrary(t *testing.T) {
+	of := NewTypes().of(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	from := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // a repeatable choice
+	some := func(of int, element func(i int) any) (list []any) {
+		for _, i := range from.Perm(of)[:from.IntN(of+1)] {
+			list = append(list, element(i))
+		}
+		return list
+	}
+	port := func(i int) any {
+		one := map[string]any{"containerPort": float64(i / 3), "hostPort": float64(from.IntN(2))}
+		if i%3 > 0 {
+			one["protocol"] = []string{"", "TCP", "UDP"}[i%3]
+		}
+		return one
+	}
+	mount := func(i int) any {
+		return map[string]any{"topologyKey": string(rune('a' + i)), "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": float64(from.IntN(2))}
+	}
+	pod := func() map[string]any {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"finalizers": some(7, func(i int) any { return string(rune('a' + i)) })},
+			"spec": map[string]any{
+				"topologySpreadConstraints": some(5, mount),
+				"containers": some(6, func(i int) any {
+					return map[string]any{"name": string(rune('a' + i)), "image": string(rune('a' + from.IntN(2))), "ports": some(4, port)}
+				}),
+			},
+		}
+	}
+	merged, refused := 0, 0
+	for range 2500 {
+		about, configuration := Target{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Object: pod()}, pod()
+		if err := of.check(about.Kind, configuration, false); err != nil {
+			refused++ // two ports with and without the default
+			continue
+		}
+		got, ok := mergeObject(of, about, configuration)
+		if !ok {
+			continue
+		}
+		merged++
+		want, err := of.merge(about, configuration)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v\nwith %v\nis %v\nwant %v, %v", about.Object, configuration, got, want, err)
+		}
+	}
+	if merged < 500 || refused == 0 {
+		t.Errorf("%d are merged, %d refused", merged, refused)
+	}
+	t.Logf("%d are merged, %d refused", merged, refused)
 }
 
 // zero has thinned copy a value: it draws the greatest number.
@@ -138,21 +198,20 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal("not YAML")
 	}
 	about := Target{Kind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, Object: live}
-	converter, _ := kinds.of(about.Kind)
-	changes, err := fit(converter, about.Kind, patch)
-	if err != nil {
+	of := kinds.of(about.Kind)
+	if err := of.check(about.Kind, patch, true); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("merger", func(b *testing.B) {
 		for b.Loop() {
-			if _, ok := mergeObject(changes, about, patch); !ok {
+			if _, ok := mergeObject(of, about, patch); !ok {
 				b.Fatal("left to the library")
 			}
 		}
 	})
 	b.Run("library", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := merge(converter, changes, about); err != nil {
+			if _, err := of.merge(about, patch); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -3,6 +3,7 @@ package mutation_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -87,4 +88,20 @@ func Example() {
 	object, err := mutation.Patch(value, target())
 	fmt.Println(object["data"], err)
 	// Output: map[more:b n:1] <nil>
+}
+
+// TestSame: values are the same as reflect.DeepEqual has it.
+func TestSame(t *testing.T) {
+	shared, list := map[string]any{"a": "b"}, []any{"a"}
+	values := []any{
+		nil, "a", "b", "", 1.0, 2.0, int64(1), true, false, map[string]any(nil), map[string]any{}, []any(nil), []any{}, shared, map[string]any{"a": "b"}, map[string]any{"a": nil},
+		map[string]any{"b": nil}, map[string]any{"a": "b", "c": shared}, map[string]any{"a": "b", "c": map[string]any{"a": "c"}}, list, []any{"a"}, []any{"b"}, []any{"a", list}, []any{"a", []any{"a", nil}},
+	}
+	for _, a := range values {
+		for _, b := range values {
+			if got, want := mutation.Same(a, b), reflect.DeepEqual(a, b); got != want {
+				t.Errorf("%#v and %#v: %v, want %v", a, b, got, want)
+			}
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	fields "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // Target is the object of a mutation.
@@ -28,24 +28,50 @@ type Target struct {
 }
 
 // Types hold the merge rules for the parts of objects. They are immutable.
-type Types struct{ own, others managedfields.TypeConverter }
+type Types struct {
+	own    map[schema.GroupVersionKind]rules
+	others rules
+}
+
+// rules are the merge rules of a kind.
+type rules struct {
+	converter managedfields.TypeConverter
+	known     *fields.Schema
+	ref       fields.TypeRef
+	isOwn     bool // the types are Kubernetes' own
+}
 
 // NewTypes reads the types of Kubernetes, which takes some 100 ms.
 func NewTypes() *Types {
-	return &Types{own: applyconfigurations.NewTypeConverter(scheme.Scheme), others: managedfields.NewDeducedTypeConverter()}
-}
-
-// of returns the types for a kind, and whether they are Kubernetes' own. Some that
-// nothing stores have none, as Scale: they are merged as custom resources are.
-func (t *Types) of(kind schema.GroupVersionKind) (converter managedfields.TypeConverter, isOwn bool) {
-	if scheme.Scheme.Recognizes(kind) {
-		bare := &unstructured.Unstructured{}
-		bare.SetGroupVersionKind(kind)
-		if _, err := t.own.ObjectToTyped(bare); err == nil {
-			return t.own, true
+	t := &Types{own: map[schema.GroupVersionKind]rules{}}
+	own := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	for name := range scheme.Scheme.AllKnownTypes() {
+		if of, ok := rulesOf(own, name); ok {
+			of.isOwn = true
+			t.own[name] = of
 		}
 	}
-	return t.others, false
+	t.others, _ = rulesOf(managedfields.NewDeducedTypeConverter(), schema.GroupVersionKind{})
+	return t
+}
+
+func rulesOf(converter managedfields.TypeConverter, name schema.GroupVersionKind) (rules, bool) {
+	bare := &unstructured.Unstructured{Object: map[string]any{}}
+	bare.SetGroupVersionKind(name)
+	typed, err := converter.ObjectToTyped(bare)
+	if err != nil {
+		return rules{}, false
+	}
+	return rules{converter: converter, known: typed.Schema(), ref: typed.TypeRef()}, true
+}
+
+// of returns the rules of a kind. Kinds of Kubernetes that nothing stores have none, as Scale: they are merged as
+// custom resources are.
+func (t *Types) of(name schema.GroupVersionKind) rules {
+	if own, ok := t.own[name]; ok {
+		return own
+	}
+	return t.others
 }
 
 // Apply merges the configuration that an expression created into an object. An atomic field is
@@ -56,28 +82,26 @@ func (t *Types) Apply(made ref.Val, about Target, serverSide bool) (map[string]a
 	if err != nil {
 		return nil, err
 	}
-	converter, isOwn := t.of(about.Kind)
+	of := t.of(about.Kind)
 	if _, err := plain(configuration); err != nil {
 		return nil, err
 	}
-	changes, err := fit(converter, about.Kind, configuration)
-	if err != nil {
+	if err := of.check(about.Kind, configuration, !serverSide || !of.isOwn); err != nil {
 		return nil, err
 	}
-	if !serverSide || !isOwn {
-		if err := checkAtomic(changes, isOwn); err != nil {
-			return nil, err
-		}
-	}
-	if object, ok := mergeObject(changes, about, configuration); ok {
+	if object, ok := mergeObject(of, about, configuration); ok {
 		return object, nil
 	}
-	return merge(converter, changes, about)
+	return of.merge(about, configuration)
 }
 
-// merge has the library merge changes into an object.
-func merge(converter managedfields.TypeConverter, changes *typed.TypedValue, about Target) (map[string]any, error) {
-	live, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: about.Object}, typed.AllowDuplicates)
+// merge has the library merge a configuration into an object.
+func (r rules) merge(about Target, configuration map[string]any) (map[string]any, error) {
+	changes, err := r.converter.ObjectToTyped(&unstructured.Unstructured{Object: configuration})
+	if err != nil {
+		return nil, &FitError{Kind: about.Kind.Kind, Err: err}
+	}
+	live, err := r.converter.ObjectToTyped(&unstructured.Unstructured{Object: about.Object}, typed.AllowDuplicates)
 	if err != nil {
 		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.37 has it: %w", about.Kind.Kind, plainly(err))
 	}
@@ -94,27 +118,25 @@ func merge(converter managedfields.TypeConverter, changes *typed.TypedValue, abo
 
 // Check reports whether a configuration of decoded JSON can be merged into objects of a kind: a *FitError
 // if it is not of the type, an *AtomicError if it would replace fields as a whole. It is not changed.
-func (t *Types) Check(kind schema.GroupVersionKind, configuration map[string]any) error {
-	converter, isOwn := t.of(kind)
-	changes, err := fit(converter, kind, maps.Clone(configuration))
-	if err != nil {
-		return err
-	}
-	return checkAtomic(changes, isOwn)
+func (t *Types) Check(name schema.GroupVersionKind, configuration map[string]any) error {
+	return t.of(name).check(name, maps.Clone(configuration), true)
 }
 
-func fit(converter managedfields.TypeConverter, kind schema.GroupVersionKind, patch map[string]any) (*typed.TypedValue, error) {
-	patch["apiVersion"], patch["kind"] = kind.GroupVersion().String(), kind.Kind
-	changes, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: patch})
-	if err != nil {
-		return nil, &FitError{Kind: kind.Kind, Err: err}
+// check is Types.Check; it adds the kind to the configuration.
+func (r rules) check(name schema.GroupVersionKind, configuration map[string]any, refusesAtomic bool) error {
+	configuration["apiVersion"], configuration["kind"] = name.GroupVersion().String(), name.Kind
+	m := merger{r.known}
+	if !m.fits(r.ref, configuration, true) {
+		if _, err := r.converter.ObjectToTyped(&unstructured.Unstructured{Object: configuration}); err != nil {
+			return &FitError{Kind: name.Kind, Err: err}
+		}
 	}
-	return changes, nil
-}
-
-func checkAtomic(changes *typed.TypedValue, isOwn bool) error {
-	if atomic := atomics("", changes.Schema(), changes.TypeRef(), changes.AsValue()); len(atomic) > 0 {
-		return &AtomicError{Paths: atomic, own: isOwn}
+	if !refusesAtomic {
+		return nil
+	}
+	if paths := m.atomics(r.ref, configuration); len(paths) > 0 {
+		slices.Sort(paths)
+		return &AtomicError{Paths: paths, own: r.isOwn}
 	}
 	return nil
 }
@@ -167,32 +189,40 @@ func (e *FitError) Error() string {
 // Unwrap returns the error of the library.
 func (e *FitError) Unwrap() error { return e.Err }
 
-// atomics returns where a value holds lists, maps and structures that are replaced as
-// a whole.
-func atomics(path string, known *fields.Schema, of fields.TypeRef, v value.Value) (found []string) {
-	atom, ok := known.Resolve(of)
+// atomics returns where a value holds lists, maps and structures that are replaced as a whole.
+func (m merger) atomics(of fields.TypeRef, v any) (found []string) {
+	atom, ok := m.known.Resolve(of)
 	if !ok {
 		return nil
 	}
-	switch {
-	case v.IsMap() && atom.Map != nil:
-		if atom.Map.ElementRelationship == fields.Atomic {
-			return []string{path}
+	switch v := v.(type) {
+	case map[string]any:
+		if atom.Map == nil {
+			return nil
 		}
-		v.AsMap().Iterate(func(key string, member value.Value) bool {
+		if atom.Map.ElementRelationship == fields.Atomic {
+			return []string{""}
+		}
+		for key, member := range v {
 			next := atom.Map.ElementType
 			if f, ok := atom.FindField(key); ok {
 				next = f.Type
 			}
-			found = append(found, atomics(path+"."+key, known, next, member)...)
-			return true
-		})
-	case v.IsList() && atom.List != nil:
-		if atom.List.ElementRelationship == fields.Atomic {
-			return []string{path}
+			for _, path := range m.atomics(next, member) {
+				found = append(found, "."+key+path)
+			}
 		}
-		for i := range v.AsList().Length() {
-			found = append(found, atomics(path+"["+strconv.Itoa(i)+"]", known, atom.List.ElementType, v.AsList().At(i))...)
+	case []any:
+		if atom.List == nil {
+			return nil
+		}
+		if atom.List.ElementRelationship == fields.Atomic {
+			return []string{""}
+		}
+		for i := range v {
+			for _, path := range m.atomics(atom.List.ElementType, v[i]) {
+				found = append(found, "["+strconv.Itoa(i)+"]"+path)
+			}
 		}
 	}
 	return found

@@ -58,14 +58,13 @@ type made struct {
 	fields map[string]ref.Val
 }
 
-// New returns a value of the type with the name.
+// New returns a value of the type with the name. It keeps the fields.
 func New(name string, fields map[string]ref.Val) ref.Val {
-	members := make(map[string]any, len(fields))
-	for key, value := range fields {
-		members[key] = value
-	}
-	return &made{Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, members), is: types.NewObjectType(name), fields: fields}
+	return &made{Mapper: types.NewDynamicMap(types.DefaultTypeAdapter, fields), is: types.NewObjectType(name), fields: fields}
 }
+
+// Fields implements library.Structure.
+func (m *made) Fields() map[string]ref.Val { return m.fields }
 
 // ConvertToNative implements ref.Val.
 func (m *made) ConvertToNative(is reflect.Type) (any, error) { return m.Mapper.ConvertToNative(is) }
@@ -112,7 +111,7 @@ func Object(value ref.Val) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNames(value, objectType, 0); err != nil {
+	if err := checkNames(value, "", objectType, 0); err != nil {
 		return nil, err
 	}
 	object, ok := native.(map[string]any)
@@ -145,7 +144,7 @@ func Operations(value ref.Val, most int) ([]Operation, error) {
 				return nil, fmt.Errorf("the value of %s %s: %w", o.Op, o.Path, err)
 			}
 			if m, ok := v.(*made); ok {
-				if err := checkNames(v, m.is.TypeName(), 0); err != nil {
+				if err := checkNames(v, "", m.is.TypeName(), 0); err != nil {
 					return nil, err
 				}
 			}
@@ -169,34 +168,44 @@ func (m *made) text(name string) string {
 	return string(text)
 }
 
-// checkNames compares the names of types with the locations of their values. Lists and maps have
+// checkNames compares the names of types with the locations of their values: a field of a type. Lists and maps have
 // no names.
-func checkNames(value ref.Val, path string, depth int) error {
+func checkNames(value ref.Val, of, field string, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("the value is nested deeper than %d", maxNesting)
 	}
 	switch v := value.(type) {
 	case *made:
-		if name := v.is.TypeName(); name != path {
-			return &NameError{Found: name, Expected: path}
+		name := v.is.TypeName()
+		if !isNameOf(name, of, field) {
+			return &NameError{Found: name, Expected: strings.TrimPrefix(of+"."+field, ".")}
 		}
-		for name, field := range v.fields {
-			if err := checkNames(field, path+"."+name, depth+1); err != nil {
+		for field, value := range v.fields {
+			if err := checkNames(value, name, field, depth+1); err != nil {
 				return err
 			}
 		}
 	case traits.Lister:
 		for it := v.Iterator(); it.HasNext() == types.True; {
-			if err := checkNames(it.Next(), path, depth+1); err != nil {
+			if err := checkNames(it.Next(), of, field, depth+1); err != nil {
 				return err
 			}
 		}
 	case traits.Mapper:
 		for it := v.Iterator(); it.HasNext() == types.True; {
-			if err := checkNames(v.Get(it.Next()), path, depth+1); err != nil {
+			if err := checkNames(v.Get(it.Next()), of, field, depth+1); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isNameOf reports whether a name is that of a field of a type, or the field alone where there is no type.
+func isNameOf(name, of, field string) bool {
+	if of == "" {
+		return name == field
+	}
+	rest, ok := strings.CutPrefix(name, of)
+	return ok && len(rest) == len(field)+1 && rest[0] == '.' && rest[1:] == field
 }
