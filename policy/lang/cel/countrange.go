@@ -2,7 +2,7 @@ package cel
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -165,23 +165,23 @@ func agree(a ref.Val, aErr error, b ref.Val, bErr error) bool {
 
 // callKey identifies a call, so that the same call has the same value in a world.
 func callKey(function string, arguments []ref.Val) string {
-	var key strings.Builder
-	key.WriteString(function)
+	key := []byte(function)
 	for _, argument := range arguments {
-		writeKey(&key, argument)
+		key = appendKey(key, argument)
 	}
-	return key.String()
+	return string(key)
 }
 
-func writeKey(key *strings.Builder, value ref.Val) {
+func appendKey(key []byte, value ref.Val) []byte {
 	switch v := value.(type) {
+	case types.String:
+		return strconv.AppendQuote(key, string(v))
 	case traits.Lister:
-		key.WriteString("[")
+		key = append(key, '[')
 		for it := v.Iterator(); it.HasNext() == types.True; {
-			writeKey(key, it.Next())
+			key = appendKey(key, it.Next())
 		}
-		key.WriteString("]")
-	default:
-		fmt.Fprintf(key, "%q", fmt.Sprintf("%v", value.Value()))
+		return append(key, ']')
 	}
+	return strconv.AppendQuote(key, fmt.Sprint(value.Value()))
 }

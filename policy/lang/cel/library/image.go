@@ -2,6 +2,7 @@ package library
 
 import (
 	"reflect"
+	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -25,7 +26,7 @@ func imageType() *types.Type { return types.NewOpaqueType("kyverno.Image") }
 
 func imageFunctions() []cel.EnvOption {
 	of, self := []*cel.Type{cel.StringType}, []*cel.Type{imageType()}
-	options := function("string_to_image", of, imageType(), text(parseImage), "parseImageReference", "image")
+	options := function("string_to_image", of, imageType(), text(new(imageParser).parse), "parseImageReference", "image")
 	options = append(options, function("is_image_string", of, cel.BoolType, text(isImage), "isImage")...)
 	part := func(name, id string, get func(image.Ref) ref.Val, result *cel.Type) {
 		options = append(options, member(name, id, self, result, cel.UnaryBinding(func(v ref.Val) ref.Val {
@@ -47,11 +48,23 @@ func imageFunctions() []cel.EnvOption {
 	return options
 }
 
-func parseImage(text string) (ref.Val, error) {
+// imageParser keeps the last reference: an expression reads several parts of one.
+type imageParser struct{ last atomic.Pointer[parsedImage] }
+
+type parsedImage struct {
+	text  string
+	value ref.Val
+}
+
+func (p *imageParser) parse(text string) (ref.Val, error) {
+	if last := p.last.Load(); last != nil && last.text == text {
+		return last.value, nil
+	}
 	parsed, err := image.Parse(text)
 	if err != nil {
 		return nil, err
 	}
+	p.last.Store(&parsedImage{text, reference{parsed}})
 	return reference{parsed}, nil
 }
 

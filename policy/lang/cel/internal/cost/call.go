@@ -2,7 +2,6 @@ package cost
 
 import (
 	"fmt"
-	"regexp"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
@@ -164,13 +163,13 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 		return true, nil
 	case operators.Add, "join":
 		c.partial = true // a list keeps its parts as they are, and only texts are joined
-	case overloads.Matches, findName, findAllName:
+	case overloads.Matches, findName, findAllName, extractName, extractAllName, replaceName:
 		compiled, err := constantPattern(c.arguments)
-		if err != nil {
+		if err != nil && !isLenient(c.function) {
 			return false, fmt.Errorf("%s: %w", c.function, err)
 		}
-		if compiled != nil && c.function == overloads.Matches {
-			c.run = matcher(compiled)
+		if compiled != nil {
+			c.run = compiled.run(c.function)
 			return true, nil
 		}
 	}
@@ -199,34 +198,4 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 		}
 	}
 	return c.run != nil, nil
-}
-
-// constantPattern compiles a regular expression that is constant, once, and returns
-// nil for one that is not.
-func constantPattern(arguments []interpreter.InterpretableV2) (*regexp.Regexp, error) {
-	if len(arguments) < 2 {
-		return nil, nil
-	}
-	constant, ok := arguments[1].(interpreter.InterpretableConst)
-	if !ok {
-		return nil, nil
-	}
-	text, ok := constant.Value().(types.String)
-	if !ok {
-		return nil, nil // refused when it is called
-	}
-	if checkPattern(string(text)) != nil {
-		return nil, nil //nolint:nilerr // its price is an error
-	}
-	return regexp.Compile(string(text))
-}
-
-func matcher(compiled *regexp.Regexp) functions.FunctionOp {
-	return func(v ...ref.Val) ref.Val {
-		text, ok := v[0].(types.String)
-		if !ok {
-			return types.MaybeNoSuchOverloadErr(v[0])
-		}
-		return types.Bool(compiled.MatchString(string(text)))
-	}
 }

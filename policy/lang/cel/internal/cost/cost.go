@@ -19,12 +19,6 @@ import (
 // cost returns the cost of a call, or refuses a call with a result that would be too large.
 type cost func(arguments []ref.Val) (uint64, error)
 
-// The functions of Kubernetes that apply regular expressions.
-const (
-	findName    = "find"
-	findAllName = "findAll"
-)
-
 // priceOf returns the price of a call, or nil if the call has only the base cost of its node in
 // the expression.
 func priceOf(call interpreter.InterpretableCall) cost {
@@ -54,19 +48,10 @@ func priceOf(call interpreter.InterpretableCall) cost {
 			return nil
 		}
 		return linear
-	case overloads.Matches, findName, findAllName:
-		if len(call.Args()) > 1 {
-			if known, ok := call.Args()[1].(interpreter.InterpretableConst); ok {
-				if text, ok := known.Value().(types.String); ok {
-					return constant(string(text))
-				}
-			}
-		}
-		return pattern
-	case "regex.extract", "regex.extractAll":
-		return pattern
-	case "regex.replace":
-		return patternReplacement
+	case overloads.Matches, findName, findAllName, extractName, extractAllName:
+		return patternOf(call)
+	case replaceName:
+		return patternReplacement(patternOf(call))
 	case "replace":
 		return replacement
 	case "join":
@@ -164,6 +149,18 @@ func checkItems(count uint64) error {
 	return nil
 }
 
+// patternOf is the price of a regular expression, which is computed once for a constant.
+func patternOf(call interpreter.InterpretableCall) cost {
+	if len(call.Args()) > 1 {
+		if known, ok := call.Args()[1].(interpreter.InterpretableConst); ok {
+			if text, ok := known.Value().(types.String); ok {
+				return constant(string(text))
+			}
+		}
+	}
+	return pattern
+}
+
 // pattern is the price of a regular expression that is compiled and run.
 func pattern(arguments []ref.Val) (uint64, error) {
 	cost, _ := linear(arguments)
@@ -237,15 +234,17 @@ func replacement(arguments []ref.Val) (uint64, error) {
 
 // patternReplacement is the price of replacing the matches of a regular expression. A reference
 // to a group, two bytes, may expand to the whole text.
-func patternReplacement(arguments []ref.Val) (uint64, error) {
-	cost, err := pattern(arguments)
-	if err != nil {
-		return 0, err
+func patternReplacement(matching cost) cost {
+	return func(arguments []ref.Val) (uint64, error) {
+		cost, err := matching(arguments)
+		if err != nil {
+			return 0, err
+		}
+		text, _ := arguments[0].(types.String)
+		with, _ := arguments[2].(types.String)
+		made, err := textCost(len(text), 2*(len(text)+1)*len(with))
+		return cost + made, err
 	}
-	text, _ := arguments[0].(types.String)
-	with, _ := arguments[2].(types.String)
-	made, err := textCost(len(text), 2*(len(text)+1)*len(with))
-	return cost + made, err
 }
 
 func joining(arguments []ref.Val) (uint64, error) {
