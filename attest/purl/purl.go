@@ -40,7 +40,8 @@ func (u URL) String() string { return u.text }
 // IsZero reports whether there is no URL.
 func (u URL) IsZero() bool { return u.Type == "" }
 
-// Parse parses a package URL and normalises it as its type requires.
+// Parse parses a package URL and normalises it as its type requires. With the error about a version range,
+// it returns the URL with a range of unknown versions.
 func Parse(text string) (URL, error) {
 	if len(text) > MaxLength {
 		return URL{}, &limit.ExceededError{What: "the package URL", Most: MaxLength}
@@ -49,6 +50,7 @@ func Parse(text string) (URL, error) {
 	if err != nil {
 		return URL{}, fmt.Errorf("package URL %q: %w", limit.Text(text, 200), err)
 	}
+	var failed error
 	u := URL{Type: parsed.Type, Namespace: parsed.Namespace, Name: parsed.Name, Version: parsed.Version, Subpath: parsed.Subpath, text: text}
 	for _, q := range parsed.Qualifiers {
 		switch {
@@ -57,12 +59,13 @@ func Parse(text string) (URL, error) {
 				u.Version = q.Value + ":" + u.Version
 			}
 		case q.Key == "vers":
-			if u.Version != "" {
-				return URL{}, fmt.Errorf("package URL %q: it has a version and a version range", limit.Text(text, 200))
-			}
 			within, err := ParseRange(q.Value, u.Type)
+			if err == nil && u.Version != "" {
+				err = errors.New("it has a version and a version range")
+			}
 			if err != nil {
-				return URL{}, fmt.Errorf("package URL %q: %w", limit.Text(text, 200), err)
+				failed = fmt.Errorf("package URL %q: %w", limit.Text(text, 200), err)
+				within = Unreadable(q.Value, failed)
 			}
 			u.Range = within
 		default:
@@ -73,12 +76,12 @@ func Parse(text string) (URL, error) {
 		}
 	}
 	u.Version = strings.TrimPrefix(u.Version, "0:")
-	return u, nil
+	return u, failed
 }
 
 // Matches reports whether the pattern u means a package: type, namespace and name are equal, and so are
 // the version, every qualifier and the subpath that the pattern has. A pattern with a range means the
-// versions in it; one with neither means every version. It fails if a version cannot be ordered.
+// versions in it; one with neither means every version. It fails if a version is missing or cannot be ordered.
 func (u URL) Matches(other URL) (bool, error) {
 	if u.IsZero() || u.Type != other.Type || u.Namespace != other.Namespace || u.Name != other.Name {
 		return false, nil
@@ -91,11 +94,13 @@ func (u URL) Matches(other URL) (bool, error) {
 			return false, nil
 		}
 	}
-	if u.Range == nil {
-		return u.Version == "" || u.Version == other.Version, nil
-	}
-	if other.Version == "" {
-		return false, fmt.Errorf("package URL %s has no version to compare with %s", limit.Text(other.text, 200), u.Range)
+	switch {
+	case u.Range == nil && (u.Version == "" || u.Version == other.Version):
+		return true, nil
+	case other.Version == "":
+		return false, fmt.Errorf("package URL %s has no version to compare with %s", limit.Text(other.text, 200), limit.Text(u.text, 200))
+	case u.Range == nil:
+		return false, nil
 	}
 	return u.Range.Contains(other.Version)
 }

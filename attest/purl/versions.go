@@ -67,7 +67,11 @@ type Range struct {
 	all         bool
 	constraints []constraint
 	text        string
+	unreadable  error
 }
+
+// Unreadable returns the range of a text that is none: whether it contains a version is not known.
+func Unreadable(text string, why error) *Range { return &Range{text: text, unreadable: why} }
 
 type constraint struct{ comparator, version string }
 
@@ -155,8 +159,8 @@ func (r *Range) sort() error {
 
 // Contains reports whether a version is in the range.
 func (r *Range) Contains(version string) (bool, error) {
-	if r.all {
-		return true, nil
+	if r.all || r.unreadable != nil {
+		return r.all, r.unreadable
 	}
 	orders := make([]int, len(r.constraints)) // of the version, relative to that of the constraint
 	for i, c := range r.constraints {

@@ -72,8 +72,6 @@ type evaluation struct {
 	// asked are the attestors that were evaluated for a topic so far: a payload must come from
 	// one of them.
 	asked map[topic][]int
-	// unread is evidence that could not be verified and that would excuse findings.
-	unread []error
 	// unexcused are the findings without an excuse that the expression read.
 	unexcused []string
 }
@@ -99,7 +97,7 @@ func (h *imageEvaluation) evaluate(ctx context.Context, of []int, by selection, 
 			continue
 		}
 		clear(e.missed)
-		e.unread, e.unexcused = nil, nil
+		e.unexcused = nil
 		held, err := v.holds.Bool(ctx, e.activation)
 		if absent && hingesOnLeft(err) {
 			if err = v.holds.Hidden(ctx, e.activation, hingesOnLeft); err == nil {
@@ -172,10 +170,6 @@ func (e *evaluation) denied(ctx context.Context, v *validation) {
 	if err := e.hinges(ctx, v); err != nil {
 		e.result = policy.Indeterminate
 		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
-		return
-	}
-	if unread := e.unreadReasons(v.path); len(unread) > 0 {
-		e.result, e.reasons = policy.Indeterminate, append(e.reasons, unread...)
 		return
 	}
 	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v), Found: findings.List(e.unexcused)}

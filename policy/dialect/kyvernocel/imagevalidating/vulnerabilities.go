@@ -50,11 +50,43 @@ func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (an
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", vulnerabilities, err)
 	}
-	e.unread = append(e.unread, unread...) // one of them may excuse a finding
 	e.unexcused = append(e.unexcused, report.Open()...)
 	e.meet(places[0], slices.Concat(report.Scans, report.Excusing()))
-	return cel.Doubles(report.Values()), nil
+	values := report.Values()
+	if len(unread) > 0 {
+		for i := range values {
+			values[i] = cel.Partial(unstated{values[i].(map[string]any), errors.Join(wrapped(unread)...)})
+		}
+	}
+	return cel.Doubles(values), nil
 }
+
+// unstated is a finding while a VEX document is unread: it may excuse the finding, or confirm what the read
+// ones excuse.
+type unstated struct {
+	members map[string]any
+	unread  error
+}
+
+// Member implements cel.PartialObject.
+func (u unstated) Member(name string) (any, bool) {
+	if u.Unknown(name) != nil {
+		return nil, false
+	}
+	value, ok := u.members[name]
+	return value, ok
+}
+
+// Unknown implements cel.PartialObject.
+func (u unstated) Unknown(name string) error {
+	if name == "status" || name == "justification" || name == "statedBy" {
+		return u.unread
+	}
+	return nil
+}
+
+// Members implements cel.PartialObject.
+func (u unstated) Members() (map[string]any, error) { return nil, u.unread }
 
 // scanAge reads the optional bound of the age.
 func (e *evaluation) scanAge(arguments []ref.Val) (age.Bounds, error) {
@@ -94,12 +126,24 @@ func (e *evaluation) signed(i int, attestation, list ref.Val) (facts [][]verify.
 			return nil, nil, err
 		}
 		facts = append(facts, answer.Facts)
-		if len(answer.Facts) > 0 {
-			answer.Gaps = answer.Unsettled()
-		}
-		gaps = append(gaps, answer.Gaps...)
+		gaps = append(gaps, unsettled(answer)...)
 	}
 	return facts, gaps, nil
+}
+
+// unsettled returns the gaps that may hide a document that counts. Those without a verified time count
+// together, so that one of them settles no more than a timed one.
+func unsettled(answer policy.Answer) []error {
+	if len(answer.Facts) == 0 {
+		return answer.Gaps
+	}
+	answer.Facts = slices.Clone(answer.Facts)
+	for i := range answer.Facts {
+		if answer.Facts[i].SignedAt.IsZero() {
+			answer.Facts[i].SignedAt = time.Unix(0, 0)
+		}
+	}
+	return answer.Unsettled()
 }
 
 // findScans collects the questions of vulnerabilities.
@@ -110,12 +154,4 @@ func (p *program) findScans(each *cel.Program) (errs []error) {
 		}
 	}
 	return errs
-}
-
-// unreadReasons are those of evidence without which a validation may hold.
-func (e *evaluation) unreadReasons(path string) (reasons []policy.Reason) {
-	for _, gap := range e.unread {
-		reasons = append(reasons, policy.LookReason(gap, path))
-	}
-	return reasons
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -154,5 +157,52 @@ func TestVulnerabilitiesInOrder(t *testing.T) {
 			}
 			expect(t, h.decide(t, pod(t, built.Name), logged), name, c.answer, "")
 		})
+	}
+}
+
+// TestVulnerabilitiesUnread: a scan or VEX document that could not be read may be later, or counts too
+// where none has a verified time. A condition that does not depend on it decides.
+func TestVulnerabilitiesUnread(t *testing.T) {
+	const openssl, list = "pkg:deb/debian/openssl@3.0.1-1", "images.containers.all(i, vulnerabilities(i, attestations.scan, [attestors.ours], attestations.vex, [attestors.keyless])"
+	const excuses = list + `.all(v, v.severity != "critical" || v.status == "not_affected"))`
+	const confirmed = "!" + list + `.exists(v, v.status == "affected"))`
+	critical, high := string(scanOf("CRITICAL", "3.0.2-1")), string(scanOf("HIGH", "3.0.2-1"))
+	clean := `{"SchemaVersion":2,"ArtifactName":"app"}`
+	excuse, affected := string(vexOf(openssl, "CVE-2026-0001", "not_affected")), string(vexOf(openssl, "CVE-2026-0001", "affected"))
+	timed := func(a policy.Answer) policy.Answer {
+		a = dated(a, 1)
+		a.Facts[0].TimeSource = verify.LogTime
+		return a
+	}
+	down := func(a policy.Answer) policy.Answer { return unread(a, image.Unavailable) }
+	for _, c := range []struct {
+		reason, expression string
+		scan, vex          policy.Answer
+		want               policy.Result
+	}{
+		{"an excuse", excuses, saying("a", critical), saying("b", excuse), policy.Pass},
+		{"an excuse, and another document is unread", excuses, saying("a", critical), down(saying("b", excuse)), policy.Indeterminate},
+		{"an excuse with a time", excuses, saying("a", critical), timed(saying("b", excuse)), policy.Pass},
+		{"an excuse with a time, and another document is unread", excuses, saying("a", critical), down(timed(saying("b", excuse))), policy.Indeterminate},
+		{"no excuse, and another document is unread", excuses, saying("a", critical), down(policy.Answer{}), policy.Indeterminate},
+		{"no excuse", excuses, saying("a", critical), policy.Answer{}, policy.Fail},
+		{"no excuse is needed, and a document is unread", excuses, saying("a", high), down(policy.Answer{}), policy.Pass},
+		{"nothing is confirmed", confirmed, saying("a", high), policy.Answer{}, policy.Pass},
+		{"nothing is confirmed, and a document is unread", confirmed, saying("a", high), down(policy.Answer{}), policy.Indeterminate},
+		{"confirmed", confirmed, saying("a", high), saying("b", affected), policy.Fail},
+		{"a clean scan", excuses, saying("a", clean), policy.Answer{}, policy.Pass},
+		{"a clean scan, and another is unread", excuses, down(saying("a", clean)), policy.Answer{}, policy.Indeterminate},
+		{"a clean scan with a time", excuses, timed(saying("a", clean)), policy.Answer{}, policy.Pass},
+		{"a clean scan with a time, and another is unread", excuses, down(timed(saying("a", clean))), policy.Answer{}, policy.Indeterminate},
+	} {
+		text := edit(expressed(c.expression), "  - {name: sbom,", "  - {name: vex, intoto: {type: https://openvex.dev/ns}}\n  - {name: sbom,")
+		for i := range c.vex.Facts {
+			c.vex.Facts[i].Statement.PredicateType = attest.PredicateOpenVEX
+		}
+		by := answers{"ours/" + vulnType: c.scan, "keyless/" + attest.PredicateOpenVEX: c.vex}
+		d := judged(t, text, by, map[string]any{}, containers(app), nil).Decisions[0]
+		if d.Result != c.want {
+			t.Errorf("%s: %s %s, want %s", c.reason, d.Result, textOf(d.Reasons), c.want)
+		}
 	}
 }
