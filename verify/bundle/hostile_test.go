@@ -79,6 +79,14 @@ func TestFact(t *testing.T) {
 		if !fact.SignedAt.IsZero() || fact.TimeSource != "" || !fact.Expires.Equal(now.Certificate().NotAfter) {
 			t.Errorf("signed at %s, expires %s; want no time, and the certificate's end", fact.SignedAt, fact.Expires)
 		}
+		end := time.Now().Add(time.Minute).Truncate(time.Second)
+		fact, err = l.verify(t, verifytest.Claim{Signer: now, Statement: signature(), NoLog: true}, keyless(func(a *verify.Authority) {
+			noLog(a)
+			a.TrustedRoot = until(t, l.own.TrustedRoot(), end)
+		}))
+		if err != nil || !fact.Expires.Equal(end) {
+			t.Errorf("expires %s, want %s, when the certificate authority ends: %v", fact.Expires, end, err)
+		}
 	})
 	t.Run("Rekor v2", func(t *testing.T) {
 		key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))

@@ -24,6 +24,19 @@ func during(t *testing.T, root []byte, url string, start, end time.Time) []byte 
 	return verifytest.Must(json.Marshal(content))
 }
 
+// until returns a trusted root with an end of its certificate authorities.
+func until(t *testing.T, root []byte, end time.Time) []byte {
+	t.Helper()
+	var content map[string]any
+	if err := json.Unmarshal(root, &content); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range content["certificateAuthorities"].([]any) {
+		each.(map[string]any)["validFor"].(map[string]any)["end"] = end.Format(time.RFC3339)
+	}
+	return verifytest.Must(json.Marshal(content))
+}
+
 // TestLogPeriods: an entry counts only of a log that was in use when the signature was made,
 // whether the log gives the time itself or a timestamp authority does.
 func TestLogPeriods(t *testing.T) {

@@ -225,7 +225,7 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 	}
 	if useNow {
 		var err error
-		fact.Expires, err = p.until()
+		fact.Expires, err = trust.ValidUntil(p.signer.Certificate(), p.material, time.Now())
 		if err != nil {
 			return verify.Fact{}, &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
 		}
@@ -248,12 +248,6 @@ func (p *proof) confirmed() (time.Time, *verify.Rejection) {
 		return at, &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
 	}
 	return at, nil
-}
-
-// until is the end of the chain that is valid now.
-func (p *proof) until() (time.Time, error) {
-	chains, err := sgverify.VerifyLeafCertificate(time.Now(), trust.Checkable(p.signer.Certificate()), p.material)
-	return trust.Until(chains), err
 }
 
 // identify checks the signer against the authority.

@@ -247,11 +247,11 @@ func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
 		return rejection
 	}
 	if p.logged.IsZero() && p.stamped.IsZero() {
-		chains, err := sgverify.VerifyLeafCertificate(time.Now(), trust.Checkable(p.leaf), p.material)
+		end, err := trust.ValidUntil(p.leaf, p.material, time.Now())
 		if err != nil {
 			return &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
 		}
-		fact.Expires = trust.Until(chains)
+		fact.Expires = end
 	}
 	if p.authority.Keyless != nil {
 		return nil // cosign has verified the certificate timestamp

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
 	"github.com/quaymaster/quaymaster/verify"
@@ -226,17 +227,31 @@ func Describe(c *x509.Certificate) string {
 	return summary.String()
 }
 
-// Until returns the latest end of the chains that Go has verified. A chain ends with the first of
-// its certificates.
-func Until(chains [][]*x509.Certificate) time.Time {
-	var last time.Time
-	for _, chain := range chains {
-		first := endOf(time.Time{}, chain...)
-		if first.After(last) {
-			last = first
+// ValidUntil verifies the chain of a certificate at a time, and returns its end: that of the first of the chain's
+// certificates, or of the period of its authority.
+func ValidUntil(c *x509.Certificate, trusted root.TrustedMaterial, at time.Time) (last time.Time, err error) {
+	for _, authority := range trusted.FulcioCertificateAuthorities() {
+		chains, failed := authority.Verify(Checkable(c), at)
+		if failed != nil {
+			err = failed
+			continue
 		}
+		var given time.Time
+		if known, ok := authority.(*root.FulcioCertificateAuthority); ok {
+			given = known.ValidityPeriodEnd
+		}
+		for _, chain := range chains {
+			later := endOf(given, chain...)
+			if later.After(last) {
+				last = later
+			}
+		}
+		return last, nil
 	}
-	return last
+	if err == nil {
+		err = errors.New("no certificate authority is trusted")
+	}
+	return time.Time{}, fmt.Errorf("verify the certificate at %s: %w", at.UTC().Format(time.RFC3339), err)
 }
 
 // Validity formats the validity period of a certificate for messages.

@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sigstore/sigstore-go/pkg/root"
+
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
 func extension(number int, value []byte) pkix.Extension {
@@ -93,12 +97,26 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestUntil(t *testing.T) {
-	at := func(day int) *x509.Certificate {
-		return &x509.Certificate{NotAfter: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)}
-	}
-	got := trust.Until([][]*x509.Certificate{{at(9), at(2), at(8)}, {at(9), at(4)}})
-	if want := at(4).NotAfter; !got.Equal(want) {
-		t.Errorf("the chains end at %s, want %s: the longer one's first end", got, want)
+// TestValidUntil: the end is that of the first of the chain's certificates, or of the authority's period.
+func TestValidUntil(t *testing.T) {
+	sigstore := testkit.Must(verifytest.New(verifytest.Options{}))(t)
+	leaf := testkit.Must(sigstore.Keyless(verifytest.Identity{Email: "a@example.com", Issuer: "https://issuer.example"}))(t).Certificate()
+	now := leaf.NotBefore.Add(time.Second)
+	soon, late := now.Add(time.Minute), leaf.NotAfter.Add(time.Hour)
+	for reason, c := range map[string]struct{ period, at, want time.Time }{
+		"no period": {time.Time{}, now, leaf.NotAfter},
+		"a period that ends after the certificate":     {late, now, leaf.NotAfter},
+		"a period that ends before the certificate":    {soon, now, soon},
+		"after the period":                             {soon, soon.Add(time.Second), time.Time{}},
+		"after the certificate and within the period ": {late, leaf.NotAfter.Add(time.Second), time.Time{}},
+	} {
+		trusted := testkit.Must(root.NewTrustedRootFromJSON(sigstore.TrustedRoot()))(t)
+		for _, authority := range trusted.FulcioCertificateAuthorities() {
+			authority.(*root.FulcioCertificateAuthority).ValidityPeriodEnd = c.period
+		}
+		got, err := trust.ValidUntil(leaf, trusted, c.at)
+		if !got.Equal(c.want) || (err == nil) == c.want.IsZero() {
+			t.Errorf("%s: %s, %v; want %s", reason, got, err, c.want)
+		}
 	}
 }
