@@ -23,7 +23,7 @@ type Builder struct {
 	// ID matches builder.id.
 	ID string
 	// Level is the build level, 1 to Highest. Zero, of a declared builder alone: that of a known builder
-	// without an issuer which has the id and the build type, else 1.
+	// without an issuer which has the id and the build type, else 1; of a pattern 1.
 	Level int
 	// BuildTypes match buildType; none: any.
 	BuildTypes []string

@@ -191,6 +191,10 @@ func TestVerify(t *testing.T) {
 		{"Cloud Build by its declared key", slsa.Terms{Level: 3}, []slsa.Builder{operator("https://cloudbuild.googleapis.com/GoogleHostedWorker", 0)}, chained(func(b *build) {
 			b.id, b.buildType = "https://cloudbuild.googleapis.com/GoogleHostedWorker", "https://cloud.google.com/build/gcb-buildtypes/google-worker/v1"
 		}), "", 3},
+		{"Cloud Build by the key of a pattern", slsa.Terms{Level: 3}, []slsa.Builder{operator("https://**", 0)}, chained(func(b *build) {
+			b.id, b.buildType = "https://cloudbuild.googleapis.com/GoogleHostedWorker", "https://cloud.google.com/build/gcb-buildtypes/google-worker/v1"
+		}), slsa.LowBuildLevel, 0},
+		{"a pattern without a level", slsa.Terms{Level: 1}, []slsa.Builder{operator("https://**", 0)}, chained(none), "", 1},
 		{"BuildKit by a declared key", slsa.Terms{Level: 1}, []slsa.Builder{operator("https://ci.example/*", 0)}, chained(func(b *build) {
 			b.id, b.buildType = "https://ci.example/7", "https://mobyproject.org/buildkit@v1"
 		}), "", 1},

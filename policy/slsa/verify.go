@@ -191,12 +191,16 @@ func (v *Verifier) builder(rows []row, p predicate.Provenance, by verify.Signer)
 }
 
 // levelOf is the level of a row. Of a declared builder without one it is that of the known builder with its
-// id and build type. Signed provenance of a builder that the user names has level 1.
+// id and build type. Signed provenance of a builder that the user names has level 1, as has that of a pattern: the
+// signer would choose among the known builders that it matches.
 func (v *Verifier) levelOf(r *row, p predicate.Provenance) int {
 	if r.Level > 0 {
 		return r.Level
 	}
 	level := 1
+	if strings.Contains(r.ID, "*") {
+		return level
+	}
 	for i := range v.operated {
 		if known := &v.operated[i]; known.id.Match(p.BuilderID) && known.hasType(p.BuildType) {
 			level = max(level, known.Level)
