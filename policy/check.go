@@ -259,20 +259,23 @@ func (c *Check) NeedsProof() bool {
 	return c.Skip == "" && len(c.Requirements)+len(c.Attestations)+len(c.Asks) > 0
 }
 
-// Dated returns the answers without the evidence that is older than the check's maximum age.
-func (c *Check) Dated(answers Answers) Answers {
-	if c.Age.Maximum == 0 || c.Age.Whole {
-		return answers
+// Dated returns the answers without the evidence that is older than the check's maximum age, or of unknown age, and
+// whether some was left out so far. With such evidence the check must pass, too: it may stand against the image.
+func (c *Check) Dated(answers Answers) (dated Answers, isLess func() bool) {
+	less := false
+	if c.Age.Maximum == 0 || c.Age.Whole || answers == nil {
+		return answers, func() bool { return less }
 	}
 	return func(q Question) Answer {
 		answer := answers(q)
 		fresh, old, unknown := c.Age.Fresh(answer.Facts)
+		less = less || len(fresh) < len(answer.Facts)
 		answer.Facts, answer.Rejections = fresh, slices.Concat(answer.Rejections, old)
 		if unknown != nil {
 			answer.Gaps = append(slices.Clip(answer.Gaps), unknown)
 		}
 		return answer
-	}
+	}, func() bool { return less }
 }
 
 // Questions returns the required claim queries, one for each authority and kind of claim.

@@ -3,14 +3,37 @@ package evaluate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Judge runs a judge and validates its result: one decision for each image, each with a
-// reason. A panic becomes an error.
+// Judge runs a judge on the evidence that is no older than a maximum age, and validates its result: one decision for
+// each image, each with a reason. A panic becomes an error. Where that left evidence out and an image or the object
+// passes, it must pass by all of the evidence, too.
 func Judge(ctx context.Context, by policy.Judge, given []policy.Given) policy.Judgement {
+	dated, isLess := slices.Clone(given), make([]func() bool, len(given))
+	for i := range dated {
+		dated[i].Answers, isLess[i] = given[i].Check.Dated(given[i].Answers)
+	}
+	judged := judgeBy(ctx, by, dated)
+	if !slices.ContainsFunc(isLess, func(is func() bool) bool { return is() }) {
+		return judged
+	}
+	whole := judgeBy(ctx, by, given)
+	for i := range judged.Decisions {
+		if judged.Decisions[i].Result == policy.Pass && whole.Decisions[i].Result != policy.Pass {
+			judged.Decisions[i] = whole.Decisions[i]
+		}
+	}
+	if judged.Object.Passes() {
+		judged.Object = whole.Object
+	}
+	return judged
+}
+
+func judgeBy(ctx context.Context, by policy.Judge, given []policy.Given) policy.Judgement {
 	var judged policy.Judgement
 	err := panics.Catch(func() { judged = by.Judge(ctx, given) })
 	if err == nil && len(judged.Decisions) != len(given) {

@@ -143,7 +143,7 @@ func (r *Result) nearest(check *policy.Check) policy.Given {
 
 // given is a judge's input about the image by the answers about a digest.
 func (r *Result) given(check *policy.Check, answers policy.Answers) policy.Given {
-	return policy.Given{Check: check, Pinned: r.Pinned, Answers: check.Dated(answers), Data: r.data, DataErr: r.dataErr}
+	return policy.Given{Check: check, Pinned: r.Pinned, Answers: answers, Data: r.data, DataErr: r.dataErr}
 }
 
 // Judged completes a judge's decision on the check at a position: it names the index that was

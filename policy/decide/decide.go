@@ -15,8 +15,17 @@ import (
 // verification needs no answers. One with a Judge is indeterminate until its judge is evaluated.
 // Decision.WithDigest handles a missing digest.
 func Check(check *policy.Check, answers policy.Answers) policy.Decision {
-	dated := check.Dated(answers)
-	return evaluate(check, func(q policy.Question) answer { return answer{Answer: dated(q)} }).WithUncertainty()
+	by := func(answers policy.Answers) policy.Decision {
+		return evaluate(check, func(q policy.Question) answer { return answer{Answer: answers(q)} }).WithUncertainty()
+	}
+	dated, isLess := check.Dated(answers)
+	decision := by(dated)
+	if decision.Result == policy.Pass && isLess() {
+		if whole := by(answers); whole.Result != policy.Pass {
+			return whole
+		}
+	}
+	return decision
 }
 
 // answer is the answer to a question, less the statements that a condition does not hold for.
