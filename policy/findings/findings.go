@@ -40,7 +40,7 @@ type Report struct {
 
 // Join reads the latest scan of each signer, by the verified time of signing, and finds the statement
 // about each finding. Of one signer's scans without a verified time all count. An older scan than the
-// bound does not count; ErrNoScan, age.ErrUnknown or a *verify.Rejection tell why none does.
+// bound does not count, and one of unknown age is age.ErrUnknown; ErrNoScan or a *verify.Rejection tell why none does.
 func Join(e Evidence) (Report, error) {
 	scans, err := e.current()
 	if err != nil {
@@ -93,10 +93,13 @@ func (e Evidence) current() ([]verify.Fact, error) {
 	}
 	fresh, old, err := e.Age.Fresh(latest)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("vulnerability scan: %w", err)
-	case len(fresh) == 0:
+	case err == nil && len(fresh)+len(old) < len(latest):
+		err = age.ErrUnknown // beside a fresh one: it may be later
+	case err == nil && len(fresh) == 0:
 		return nil, old[0]
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vulnerability scan: %w", err)
 	}
 	return fresh, nil
 }

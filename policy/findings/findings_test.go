@@ -84,13 +84,14 @@ func TestRefused(t *testing.T) {
 		evidence findings.Evidence
 		is       func(error) bool
 	}{
-		"no scan":         {findings.Evidence{}, func(err error) bool { return errors.Is(err, findings.ErrNoScan) }},
-		"an old scan":     {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), verify.LogTime, 2*time.Hour)}}, Age: bounds}, func(err error) bool { return errors.As(err, &tooOld) && tooOld.Code == verify.TooOld }},
-		"no time":         {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), "", 0)}}, Age: bounds}, func(err error) bool { return errors.Is(err, age.ErrUnknown) }},
-		"its own time":    {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), verify.OwnTime, 0)}}, Age: bounds}, func(err error) bool { return errors.Is(err, age.ErrUnknown) }},
-		"a large scan":    {findings.Evidence{Scans: [][]verify.Fact{{fact("a", large, "", 0)}}}, func(err error) bool { return errors.As(err, &exceeded) && exceeded.Most == document.MaxBytes }},
-		"another form":    {findings.Evidence{Scans: [][]verify.Fact{{fact("a", `{}`, "", 0)}}}, func(err error) bool { return err != nil }},
-		"a malformed VEX": {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), "", 0)}}, VEX: []verify.Fact{fact("c", `{}`, "", 0)}}, func(err error) bool { return err != nil }},
+		"no scan":                     {findings.Evidence{}, func(err error) bool { return errors.Is(err, findings.ErrNoScan) }},
+		"an old scan":                 {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), verify.LogTime, 2*time.Hour)}}, Age: bounds}, func(err error) bool { return errors.As(err, &tooOld) && tooOld.Code == verify.TooOld }},
+		"no time":                     {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), "", 0)}}, Age: bounds}, func(err error) bool { return errors.Is(err, age.ErrUnknown) }},
+		"no time beside a fresh scan": {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), "", 0)}, {fact("b", scan(), verify.LogTime, 0)}}, Age: bounds}, func(err error) bool { return errors.Is(err, age.ErrUnknown) }},
+		"its own time":                {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), verify.OwnTime, 0)}}, Age: bounds}, func(err error) bool { return errors.Is(err, age.ErrUnknown) }},
+		"a large scan":                {findings.Evidence{Scans: [][]verify.Fact{{fact("a", large, "", 0)}}}, func(err error) bool { return errors.As(err, &exceeded) && exceeded.Most == document.MaxBytes }},
+		"another form":                {findings.Evidence{Scans: [][]verify.Fact{{fact("a", `{}`, "", 0)}}}, func(err error) bool { return err != nil }},
+		"a malformed VEX":             {findings.Evidence{Scans: [][]verify.Fact{{fact("a", scan(), "", 0)}}, VEX: []verify.Fact{fact("c", `{}`, "", 0)}}, func(err error) bool { return err != nil }},
 	} {
 		if _, err := findings.Join(c.evidence); !c.is(err) {
 			t.Errorf("%s: %v", reason, err)
