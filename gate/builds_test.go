@@ -27,8 +27,14 @@ func buildLevel(level int) requirements.Requirement {
 // attested adds provenance of the workflow to an image.
 func (h *env) attested(t testing.TB, image gatetest.Image, repository string) {
 	t.Helper()
+	h.attestedBy(t, image, releaseWorkflow, repository, time.Minute)
+}
+
+// attestedBy adds provenance of a workflow that ran some time ago.
+func (h *env) attestedBy(t testing.TB, image gatetest.Image, workflow, repository string, ago time.Duration) {
+	t.Helper()
 	signer := must(h.Sigstore.Keyless(verifytest.Identity{
-		URI: releaseWorkflow, Issuer: "https://token.actions.githubusercontent.com",
+		URI: workflow, Issuer: "https://token.actions.githubusercontent.com", NotBefore: time.Now().Add(-ago),
 		Extensions: map[verifytest.Extension]string{verifytest.RunnerEnvironment: "github-hosted", verifytest.SourceRepositoryURI: repository},
 	}))(t)
 	must(0, h.AttestBundle(image, verifytest.Claim{Signer: signer}, attest.PredicateSLSAv1, map[string]any{
@@ -36,7 +42,7 @@ func (h *env) attested(t testing.TB, image gatetest.Image, repository string) {
 			"buildType":          "https://actions.github.io/buildtypes/workflow/v1",
 			"externalParameters": map[string]any{"workflow": map[string]any{"repository": repository, "ref": "refs/tags/v1"}},
 		},
-		"runDetails": map[string]any{"builder": map[string]any{"id": releaseWorkflow}},
+		"runDetails": map[string]any{"builder": map[string]any{"id": workflow}},
 	}))(t)
 }
 
@@ -88,6 +94,40 @@ func TestBuildRequirements(t *testing.T) {
 		out := decide(t, h.requiring(t, append(c.policies, settings(t, c.requires...))), c.image)
 		if out.Result != c.want || codesOf(out) != c.codes {
 			t.Errorf("%s: %s %s, want %s %s: %+v", c.reason, out.Result, codesOf(out), c.want, c.codes, out.Verdicts[0].Reasons)
+		}
+	}
+}
+
+// TestBuildDates: provenance dates an image if it meets the requirement. Every user of a known builder can make
+// another statement about a digest, and choose the time.
+func TestBuildDates(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	const stranger = "https://github.com/stranger/own/.github/workflows/build.yml@refs/heads/main"
+	type build struct {
+		workflow, repository string
+		ago                  time.Duration
+	}
+	own := func(ago time.Duration) build { return build{releaseWorkflow, "https://github.com/org/app", ago} }
+	for name, c := range map[string]struct {
+		builds []build
+		want   gate.Result
+		codes  string
+	}{
+		"young":                {[]build{own(time.Hour)}, gate.Deny, "too-young"},
+		"old-enough":           {[]build{own(100 * time.Hour)}, gate.Allow, "verified verified"},
+		"built-again":          {[]build{own(100 * time.Hour), own(time.Hour)}, gate.Allow, "verified verified"},
+		"earlier-by-another":   {[]build{{stranger, "https://github.com/stranger/own", 100 * time.Hour}, own(time.Hour)}, gate.Deny, "too-young"},
+		"earlier-from-another": {[]build{{releaseWorkflow, "https://github.com/fork/app", 100 * time.Hour}, own(time.Hour)}, gate.Deny, "too-young"},
+		"later-by-another":     {[]build{{stranger, "https://github.com/stranger/own", time.Hour}, own(100 * time.Hour)}, gate.Allow, "verified verified"},
+		"by-another-alone":     {[]build{{stranger, "https://github.com/stranger/own", 100 * time.Hour}}, gate.Deny, "wrong-source"},
+	} {
+		app := h.Build(name, "v1", name)
+		for _, b := range c.builds {
+			h.attestedBy(t, app, b.workflow, b.repository, b.ago)
+		}
+		out := decide(t, h.requiring(t, []*policy.Policy{settings(t, buildLevel(2), minimum(72*time.Hour))}), app.Name)
+		if out.Result != c.want || !strings.Contains(codesOf(out), c.codes) {
+			t.Errorf("%s: %s %s, want %s %s: %+v", name, out.Result, codesOf(out), c.want, c.codes, out.Verdicts[0].Reasons)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/age"
@@ -126,17 +127,26 @@ func (e Evidence) IsYoung(checks []*policy.Check) bool {
 	return minimum > 0 && (first == nil || at.Sub(first.VerifiedTime()) < minimum)
 }
 
-// firstAbout is the earliest evidence about one digest. It counts whatever a condition says of it: an
-// earlier statement of the same signer shows that the image was there.
+// firstAbout is the earliest evidence about one digest. A statement counts whatever a condition says of it: an
+// earlier one of the same signer shows that the image was there. One of another signer does not, although the
+// authority is the same: a condition may confine an authority that is open to everyone. Provenance is confined by
+// its builder and source alone, so that only what met a requirement counts.
 func (e Evidence) firstAbout(d policy.Decision, about image.Digest) (first *verify.Fact) {
+	if d.BuildLevel > 0 {
+		return age.First(slices.DeleteFunc(slices.Clone(d.Facts), func(f verify.Fact) bool { return f.Subject != about }))
+	}
 	answers := e.Answers(about)
 	for _, q := range d.Check.Questions() {
 		facts := answers(q).Facts
-		if slices.ContainsFunc(facts, func(f verify.Fact) bool {
-			return slices.ContainsFunc(d.Facts, func(met verify.Fact) bool { return isSame(f, met) })
-		}) {
-			first = age.Earlier(first, age.First(facts))
+		met := slices.DeleteFunc(slices.Clone(d.Facts), func(met verify.Fact) bool {
+			return !slices.ContainsFunc(facts, func(f verify.Fact) bool { return isSame(f, met) })
+		})
+		if len(met) == 0 {
+			continue
 		}
+		first = age.Earlier(first, age.First(slices.DeleteFunc(slices.Clone(facts), func(f verify.Fact) bool {
+			return f.Role != attest.Signature && !slices.ContainsFunc(met, func(met verify.Fact) bool { return met.Signer.String() == f.Signer.String() })
+		})))
 	}
 	return first
 }

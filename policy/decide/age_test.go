@@ -23,6 +23,10 @@ func TestEvidence(t *testing.T) {
 		}
 		return f
 	}
+	by := func(signer string, f verify.Fact) verify.Fact {
+		f.Role, f.Signer.KeyFingerprint = attest.Attestation, signer
+		return f
+	}
 	named, index, amd64, arm64 := about("named", 10), about("index", 20), about("amd64", 30), about("arm64", 40)
 	for _, c := range []struct {
 		reason    string
@@ -33,6 +37,9 @@ func TestEvidence(t *testing.T) {
 	}{
 		{"the named digest", policy.PlatformIndex, []verify.Fact{named}, nil, 10},
 		{"an earlier one of the same authority", policy.PlatformIndex, []verify.Fact{named}, []verify.Fact{about("named", 90)}, 90},
+		{"an earlier signature of another signer of the authority", policy.PlatformIndex, []verify.Fact{named}, []verify.Fact{{Role: attest.Signature, Subject: named.Subject, SignedAt: now.Add(-90 * time.Hour), TimeSource: verify.LogTime, Signer: verify.Signer{KeyFingerprint: "B"}}}, 90},
+		{"an earlier statement of the signer", policy.PlatformIndex, []verify.Fact{by("A", named)}, []verify.Fact{by("A", about("named", 90))}, 90},
+		{"an earlier statement of another signer of the authority", policy.PlatformIndex, []verify.Fact{by("A", named)}, []verify.Fact{by("B", about("named", 90))}, 10},
 		{"an earlier one about a digest by which nothing passes", policy.PlatformIndex, []verify.Fact{named}, []verify.Fact{about("index", 90)}, 10},
 		{"no time", policy.PlatformIndex, []verify.Fact{about("named", 0)}, nil, 0},
 		{"no time, and an earlier one", policy.PlatformIndex, []verify.Fact{about("named", 0)}, []verify.Fact{about("named", 5)}, 5},

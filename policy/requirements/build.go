@@ -86,6 +86,7 @@ func (j *buildJudge) Judge(ctx context.Context, given []policy.Given) policy.Jud
 // image decides about one image. Several statements do not complete one another.
 func (j *buildJudge) image(answers policy.Answers) policy.Decision {
 	var best policy.Decision
+	var met []verify.Fact // they date the image, too
 	var nearest *slsa.Miss
 	var at attest.Origin
 	shortfall := shortfall{path: j.rule.path()}
@@ -94,6 +95,9 @@ func (j *buildJudge) image(answers policy.Answers) policy.Decision {
 		shortfall.add(answer)
 		for _, fact := range answer.Facts {
 			build, miss := j.rule.verifier.Verify(j.rule.by[i], fact)
+			if miss == nil {
+				met = append(met, fact)
+			}
 			switch {
 			case miss != nil && (nearest == nil || rank(miss.Code) > rank(nearest.Code)):
 				nearest, at = miss, fact.Origin
@@ -103,6 +107,7 @@ func (j *buildJudge) image(answers policy.Answers) policy.Decision {
 		}
 	}
 	if best.Result == policy.Pass {
+		best.Facts = met
 		return best
 	}
 	if nearest != nil {
@@ -125,7 +130,7 @@ func (j *buildJudge) met(build slsa.Build, fact verify.Fact) policy.Decision {
 		message += " from " + build.Source.String()
 	}
 	return policy.Decision{
-		Result: policy.Pass, Facts: []verify.Fact{fact}, BuildLevel: build.Level,
+		Result: policy.Pass, BuildLevel: build.Level,
 		Reasons: []policy.Reason{{Code: policy.Verified, Path: j.rule.path(), Message: message + ", signed by " + fact.Signer.String()}},
 	}
 }
