@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/glob"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
@@ -185,7 +186,7 @@ func exceptedImages(list []string, arePatterns bool) ([]string, error) {
 	var patterns []string
 	var errs []error
 	for i, text := range list {
-		pattern, err := exempting(text, "spec.images["+strconv.Itoa(i)+"]")
+		pattern, err := glob.Exempting(text, "spec.images["+strconv.Itoa(i)+"]")
 		errs = append(errs, err)
 		patterns = append(patterns, pattern)
 	}

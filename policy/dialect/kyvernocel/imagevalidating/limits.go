@@ -5,10 +5,6 @@ import "github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 const (
 	// maxEntries bounds each list of a document.
 	maxEntries = kyvernocel.MaxEntries
-	// maxGlob bounds a glob, in bytes; a reference with a digest has at most some 500.
-	maxGlob = 1 << 10
-	// maxAlternatives bounds the expansions of the braces of one glob.
-	maxAlternatives = 64
 	// maxChoices bounds the evaluations of a policy in search of verified statements that satisfy
 	// it. Each was created by a trusted signer, so more than a handful for one image is no attack
 	// but a mistake.

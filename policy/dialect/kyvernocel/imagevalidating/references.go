@@ -9,6 +9,7 @@ import (
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/glob"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
@@ -35,7 +36,7 @@ func (c *Compiler) compileReferences(docs []v1alpha1.MatchImageReference, path s
 		case (doc.Glob != "") == (doc.Expression != ""):
 			errs = append(errs, field.Fail(place, "want one of glob and expression"))
 		case doc.Glob != "":
-			patterns, err := globs(doc.Glob, place+".glob")
+			patterns, err := glob.Patterns(doc.Glob, place+".glob")
 			errs = append(errs, err)
 			r.patterns = append(r.patterns, patterns...)
 		default:
@@ -74,7 +75,7 @@ func (r *references) mean(ctx context.Context, ref image.Ref) (bool, error) {
 		return false, nil
 	}
 	var unsure error
-	for _, spelling := range spellings(ref) {
+	for _, spelling := range glob.Spellings(ref) {
 		activation := r.scope.NewActivation(cel.Inputs{Variables: map[string]any{refName: spelling}})
 		for _, p := range r.programs {
 			held, err := p.Bool(ctx, activation)

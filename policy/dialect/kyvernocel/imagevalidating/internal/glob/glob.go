@@ -1,4 +1,6 @@
-package imagevalidating
+// Package glob reads the patterns of image references in an ImageValidatingPolicy and its exceptions
+// (policies.kyverno.io, Kyverno 1.19): it converts globs to patterns of package reference.
+package glob
 
 import (
 	"slices"
@@ -10,11 +12,18 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
-// globs returns the patterns, in the syntax of package reference, that are equivalent to a glob
+const (
+	// maxGlob bounds a glob, in bytes; a reference with a digest has at most some 500.
+	maxGlob = 1 << 10
+	// maxAlternatives bounds the expansions of the braces of one glob.
+	maxAlternatives = 64
+)
+
+// Patterns returns the patterns, in the syntax of package reference, that are equivalent to a glob
 // of matchImageReferences. In Kyverno's globs one star crosses slashes as two do; braces hold
 // alternatives. Classes and escapes are refused: in image references a list of globs can express
 // the same.
-func globs(text, path string) ([]string, error) {
+func Patterns(text, path string) ([]string, error) {
 	if len(text) > maxGlob {
 		return nil, field.Fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
 	}
@@ -76,10 +85,10 @@ func expand(text string) ([]string, bool) {
 	return nil, false
 }
 
-// spellings are the equivalent texts of a reference, on which an expression of
+// Spellings are the equivalent texts of a reference, on which an expression of
 // matchImageReferences is evaluated: its author must not evade verification by the spelling, or by an
 // unusual name of the registry. Unusual ones of a usual name would select what an expression excludes.
-func spellings(ref image.Ref) []string {
+func Spellings(ref image.Ref) []string {
 	name, usual := ref.Repository().String(), ref.Repository().UsualName().String()
 	list := []string{ref.Written(), ref.String(), usual + strings.TrimPrefix(ref.String(), name)}
 	if tag := ref.Tag(); tag != "" {
@@ -95,9 +104,9 @@ func spellings(ref image.Ref) []string {
 	return slices.Compact(list)
 }
 
-// exempting returns the pattern for an entry of an exception's images. One without
+// Exempting returns the pattern for an entry of an exception's images. One without
 // a wildcard is a reference: without a tag it means latest.
-func exempting(text, path string) (string, error) {
+func Exempting(text, path string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !wildcard.Contains(text) {
 		ref, err := image.Parse(text)
@@ -109,7 +118,7 @@ func exempting(text, path string) (string, error) {
 		}
 		return ref.Repository().String() + ":" + ref.Tag(), nil
 	}
-	patterns, err := globs(text, path)
+	patterns, err := Patterns(text, path)
 	if err != nil {
 		return "", err
 	}
