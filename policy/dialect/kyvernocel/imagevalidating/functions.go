@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/imagedata"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -322,7 +323,7 @@ func (e *evaluation) Metadata(ctx context.Context, text string) (map[string]any,
 		}
 		return nil, &cel.UnknownError{Gaps: []error{unproved{err}}}
 	}
-	data, err := imageData(text, given)
+	data, err := imagedata.Of(text, given)
 	if err != nil {
 		return nil, err
 	}
