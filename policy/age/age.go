@@ -53,11 +53,7 @@ func (b Bounds) Fresh(facts []verify.Fact) (fresh []verify.Fact, old []*verify.R
 	if b.At.IsZero() {
 		return nil, nil, ErrNoClock
 	}
-	vouched := slices.Clone(facts)
-	for i := range vouched {
-		vouched[i].SignedAt = facts[i].VerifiedTime()
-	}
-	for i, at := range verify.Times(vouched) {
+	for i, at := range Times(facts) {
 		switch passed := b.At.Sub(at); {
 		case at.IsZero():
 			unknown = fmt.Errorf("%s: the age of the signature of %s is not known: %w", b.By, facts[i].Signer, ErrUnknown)
@@ -74,6 +70,39 @@ func (b Bounds) Fresh(facts []verify.Fact) (fresh []verify.Fact, old []*verify.R
 		unknown = nil
 	}
 	return fresh, old, unknown
+}
+
+// Times returns verify.Times by verified times alone; zero for a fact without one.
+func Times(facts []verify.Fact) []time.Time {
+	vouched := slices.Clone(facts)
+	for i := range vouched {
+		vouched[i].SignedAt = facts[i].VerifiedTime()
+	}
+	return verify.Times(vouched)
+}
+
+// Earliest returns the earliest of Times, and the facts with it; zero and none if no fact has a time.
+func Earliest(facts []verify.Fact) (at time.Time, with []verify.Fact) {
+	return extreme(facts, time.Time.Before)
+}
+
+// Latest returns the latest of Times, and the facts with it; zero and none if no fact has a time. A
+// signature that is logged or timestamped again has its earliest time.
+func Latest(facts []verify.Fact) (at time.Time, with []verify.Fact) {
+	return extreme(facts, time.Time.After)
+}
+
+func extreme(facts []verify.Fact, replaces func(a, b time.Time) bool) (at time.Time, with []verify.Fact) {
+	for i, one := range Times(facts) {
+		switch {
+		case one.IsZero():
+		case at.IsZero() || replaces(one, at):
+			at, with = one, []verify.Fact{facts[i]}
+		case one.Equal(at):
+			with = append(with, facts[i])
+		}
+	}
+	return at, with
 }
 
 // Earlier returns the fact with the earlier verified time; nil if neither has one.

@@ -98,6 +98,35 @@ func TestFirst(t *testing.T) {
 	}
 }
 
+func TestEarliestAndLatest(t *testing.T) {
+	young, old := fact(verify.LogTime, time.Hour, "a"), fact(verify.StampTime, 9*time.Hour, "b")
+	for _, c := range []struct {
+		reason        string
+		facts         []verify.Fact
+		first, last   time.Duration
+		firsts, lasts int
+	}{
+		{"none", nil, 0, 0, 0, 0},
+		{"no time", []verify.Fact{{}, fact(verify.OwnTime, time.Hour)}, 0, 0, 0, 0},
+		{"no time next to one", []verify.Fact{{}, young}, time.Hour, time.Hour, 1, 1},
+		{"two signatures", []verify.Fact{young, old}, 9 * time.Hour, time.Hour, 1, 1},
+		{"two of one time", []verify.Fact{young, fact(verify.LogTime, time.Hour, "c")}, time.Hour, time.Hour, 2, 2},
+		{"one that is logged again", []verify.Fact{fact(verify.LogTime, time.Hour, "b"), old}, 9 * time.Hour, 9 * time.Hour, 2, 2},
+	} {
+		at := func(ago time.Duration) (at time.Time) {
+			if ago > 0 {
+				at = noon.Add(-ago)
+			}
+			return at
+		}
+		first, firsts := age.Earliest(c.facts)
+		last, lasts := age.Latest(c.facts)
+		if !first.Equal(at(c.first)) || !last.Equal(at(c.last)) || len(firsts) != c.firsts || len(lasts) != c.lasts {
+			t.Errorf("%s: first %s (%d), last %s (%d)", c.reason, first, len(firsts), last, len(lasts))
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": time.Millisecond, "59s": 59 * time.Second, "5m": 5 * time.Minute, "1m30s": 90 * time.Second, "5h": 5 * time.Hour, "5h1m": 5*time.Hour + time.Minute,

@@ -84,6 +84,7 @@ func (p *program) find(each *cel.Program) error {
 		errs = append(errs, p.findSigned(each.Path(), call, 1))
 	}
 	errs = append(errs, p.findScans(each)...)
+	errs = append(errs, p.findTimes(each)...)
 	for _, call := range each.Calls(extractPayload) {
 		kinds, _ := p.kinds(call, 1)
 		if slices.Contains(kinds, -1) {
@@ -173,7 +174,7 @@ func mentionsImages(p *cel.Program) bool {
 			return true
 		}
 	}
-	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities} {
+	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities, firstSignedAt, lastSignedAt} {
 		if len(p.Calls(name)) > 0 {
 			return true
 		}

@@ -27,6 +27,8 @@ const (
 	extractPayload     = "extractPayload"
 	getImageData       = "getImageData"
 	vulnerabilities    = "vulnerabilities"
+	firstSignedAt      = "firstSignedAt"
+	lastSignedAt       = "lastSignedAt"
 )
 
 // environments are the CEL environments of the dialect, each created when a document first needs
@@ -90,7 +92,14 @@ func functions() []cel.Function {
 		return cel.Function{Name: name, Overloads: []cel.Overload{{ID: id, Arguments: arguments, Result: result}}}
 	}
 	named, joined := []*celgo.Type{celgo.StringType, celgo.StringType, list, celgo.StringType, list}, celgo.ListType(celgo.DynType)
+	signedAt := func(name string) cel.Function {
+		return cel.Function{Name: name, Overloads: []cel.Overload{
+			{ID: name + "_string_list", Arguments: []*celgo.Type{celgo.StringType, list}, Result: celgo.TimestampType},
+			{ID: name + "_string_string_list", Arguments: []*celgo.Type{celgo.StringType, celgo.StringType, list}, Result: celgo.TimestampType},
+		}}
+	}
 	return []cel.Function{
+		signedAt(firstSignedAt), signedAt(lastSignedAt),
 		{Name: vulnerabilities, Overloads: []cel.Overload{
 			{ID: "vulnerabilities_string_string_list_string_list", Arguments: named, Result: joined},
 			{ID: "vulnerabilities_string_string_list_string_list_duration", Arguments: append(slices.Clone(named), celgo.DurationType), Result: joined},

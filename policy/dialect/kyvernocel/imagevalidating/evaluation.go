@@ -126,6 +126,10 @@ func hingesOnLeft(err error) bool {
 // failed records that an expression could not be evaluated: because of data that could not be
 // read, or by its own fault, which no failure setting admits.
 func (e *evaluation) failed(v *validation, err error) {
+	if _, isMissing := errors.AsType[missingError](err); isMissing {
+		e.result = policy.Fail // misses returns why
+		return
+	}
 	e.result = policy.Indeterminate
 	if unknown, ok := errors.AsType[*cel.UnknownError](err); ok {
 		for _, gap := range unknown.Gaps {

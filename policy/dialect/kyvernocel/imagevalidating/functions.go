@@ -67,6 +67,8 @@ func (e *evaluation) functions() map[string]cel.Call {
 		extractPayload:     e.extractPayload,
 		getImageData:       e.getImageData,
 		vulnerabilities:    e.vulnerabilities,
+		firstSignedAt:      e.firstSignedAt,
+		lastSignedAt:       e.lastSignedAt,
 	}
 }
 
