@@ -81,6 +81,40 @@ func Times(facts []verify.Fact) []time.Time {
 	return verify.Times(vouched)
 }
 
+// Signing is the verified time of signing of a statement, and its source; the zero Signing is none.
+type Signing struct {
+	At     time.Time
+	Source verify.TimeSource
+}
+
+// Variable is the name by which policies in JMESPath, CUE and Rego read Value. No field of a statement has
+// it: a statement is below a member of its own, or loses a member of this name.
+const Variable = "quaymaster"
+
+// Value returns the signing as decoded JSON: signedAt (RFC 3339) and timeSource (log or timestamp); ErrUnknown
+// if there is none.
+func (s Signing) Value() (map[string]any, error) {
+	if s.At.IsZero() {
+		return nil, ErrUnknown
+	}
+	return map[string]any{"signedAt": stamp(s.At), "timeSource": string(s.Source)}, nil
+}
+
+// Signings returns Times with their sources.
+func Signings(facts []verify.Fact) []Signing {
+	list := make([]Signing, len(facts))
+	for i, at := range Times(facts) {
+		list[i].At = at
+		for _, fact := range facts {
+			if !at.IsZero() && fact.VerifiedTime().Equal(at) {
+				list[i].Source = fact.TimeSource
+				break
+			}
+		}
+	}
+	return list
+}
+
 // Earliest returns the earliest of Times, and the facts with it; zero and none if no fact has a time.
 func Earliest(facts []verify.Fact) (at time.Time, with []verify.Fact) {
 	return extreme(facts, time.Time.Before)

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -186,13 +187,15 @@ func (a agreed) contents(latest bool) []any {
 func (g *agreement) apply(all answer) answer {
 	kept := all
 	kept.Facts = nil
-	times := verify.Times(all.Facts)
+	times, signings := verify.Times(all.Facts), age.Signings(all.Facts)
 	holding := make(agreed, len(all.Facts))
 	holds := make([]bool, len(all.Facts))
 	var failed time.Time // the latest statement that the condition does not hold for
 	for i, fact := range all.Facts {
-		predicate, agrees, why, err := g.holds(fact)
+		predicate, agrees, why, err := g.holds(fact, signings[i])
 		switch {
+		case errors.Is(err, age.ErrUnknown): // no denial: with a time the condition might hold
+			kept.Gaps = append(slices.Clip(kept.Gaps), fmt.Errorf("%s: %w", g.path, err))
 		case err != nil:
 			g.miss(fact, fmt.Sprintf("the condition cannot be evaluated on the statement: %v", err))
 		case !agrees:
@@ -220,23 +223,24 @@ func (g *agreement) apply(all answer) answer {
 
 // holds evaluates the condition for a predicate, on its JSON text if the condition can read that.
 // The predicate is decoded only if the condition needs the decoded form.
-func (g *agreement) holds(fact verify.Fact) (predicate any, holds bool, why string, err error) {
+func (g *agreement) holds(fact verify.Fact, at age.Signing) (predicate any, holds bool, why string, err error) {
 	if fact.Statement == nil {
 		return nil, false, "", errors.New("the proof carries no statement")
 	}
-	text, isText := g.condition.(policy.TextCondition)
+	condition := policy.Signed(g.condition, at)
+	text, isText := condition.(policy.TextCondition)
 	if !isText || g.denies {
 		if err := json.Unmarshal(fact.Statement.Predicate, &predicate); err != nil {
 			return nil, false, "", fmt.Errorf("predicate: %w", err)
 		}
 	}
 	switch {
-	case g.condition == nil:
+	case condition == nil:
 		holds = true
 	case isText:
 		holds, why, err = text.HoldsText(fact.Statement.Predicate)
 	default:
-		holds, why, err = g.condition.Holds(predicate)
+		holds, why, err = condition.Holds(predicate)
 	}
 	return predicate, holds, why, err
 }

@@ -1,11 +1,15 @@
 package verifyimages
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
@@ -31,7 +35,7 @@ func (b builder) attestations(list []imageverification.Attestation, path string)
 		case doc.PredicateType != "" && doc.PredicateType != doc.Type:
 			errs = append(errs, field.Fail(place+".predicateType", "%q contradicts type %q", doc.PredicateType, doc.Type))
 		}
-		if doc.Name != "" && (names[doc.Name] || rulecontext.Reserved(doc.Name)) {
+		if doc.Name != "" && (names[doc.Name] || rulecontext.Reserved(doc.Name) || doc.Name == rulecontext.Verified) {
 			errs = append(errs, field.Fail(place+".name", "%q is taken", doc.Name))
 		}
 		names[doc.Name] = true
@@ -52,9 +56,18 @@ func (b builder) attestations(list []imageverification.Attestation, path string)
 type predicateCondition struct {
 	conditions *condition.Conditions
 	base       Lazy
+	// dated: the conditions read the time of signing, signed.
+	dated  bool
+	signed age.Signing
 }
 
-var _ policy.Condition = predicateCondition{}
+var _ policy.SignedCondition = predicateCondition{}
+
+// Signed implements policy.SignedCondition.
+func (c predicateCondition) Signed(at age.Signing) policy.Condition {
+	c.signed = at
+	return c
+}
 
 func (c predicateCondition) Holds(data any) (bool, string, error) {
 	predicate, ok := data.(map[string]any)
@@ -65,7 +78,11 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	result, err := c.conditions.Evaluate(merge(predicate, base))
+	members := merge(predicate, base)
+	if c.dated {
+		members[rulecontext.Verified] = verified(c.signed)
+	}
+	result, err := c.conditions.Evaluate(members)
 	if err == nil {
 		err = result.Cause()
 	}
@@ -73,6 +90,24 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 		return err == nil, "", err
 	}
 	return false, result.Words(), nil
+}
+
+// verified is the variable of that name for a statement. It replaces a member of the predicate. A default
+// stands in for no part of it: an image of unknown age must not seem old.
+func verified(signed age.Signing) *variable.Deferred {
+	value, err := signed.Value()
+	return variable.DeferPartial(func() (any, error) { return value, err }, func(_ any, path []string) error {
+		if _, ok := value[strings.Join(path, ".")]; len(path) > 0 && !ok {
+			return fmt.Errorf("%s.%s is not defined: there are signedAt and timeSource", rulecontext.Verified, strings.Join(path, "."))
+		}
+		return nil
+	})
+}
+
+// readsVerified reports whether conditions may read the variable.
+func readsVerified(conditions any) bool {
+	text, err := json.Marshal(conditions)
+	return err != nil || bytes.Contains(text, []byte(rulecontext.Verified))
 }
 
 // denyCondition evaluates conditions on predicates by their names. It holds if the image is to be

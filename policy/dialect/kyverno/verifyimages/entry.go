@@ -52,6 +52,7 @@ type Entry struct {
 	builder  builder
 
 	conditions []*condition.Conditions // late, by attestation; nil for none
+	dated      []bool                  // whether they read the time of signing
 	deny       *condition.Conditions   // late; nil for none
 	message    *variable.Template
 }
@@ -131,7 +132,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 			place := e.path + ".attestations[" + strconv.Itoa(i) + "].conditions"
 			errs = append(errs, field.Below(place, err), document.Constant(a.Conditions, place), rulecontext.Misspelt(a.Conditions, place))
 		}
-		e.conditions = append(e.conditions, compiled)
+		e.conditions, e.dated = append(e.conditions, compiled), append(e.dated, a.Conditions != nil && readsVerified(a.Conditions))
 		a.Conditions = nil
 	}
 	if v.Validate == nil {
@@ -143,6 +144,8 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		errs = append(errs, field.Fail(path+".deny", "is missing, and without it validate means nothing"))
 	case v.Validate.Deny.Conditions == nil:
 		errs = append(errs, field.Fail(path+".deny.conditions", "is missing"))
+	case rulecontext.Reads(v.Validate.Deny.Conditions, rulecontext.Verified):
+		errs = append(errs, field.Fail(path+".deny.conditions", "%s is the time of one statement: read it in attestations[].conditions", rulecontext.Verified))
 	case len(v.Attestations) == 0:
 		errs = append(errs, field.Fail(path+".deny", "refers to attestations by their names, and there is none"))
 	default:
@@ -233,7 +236,7 @@ func (e *Entry) judge(check *policy.Check, data Lazy) {
 	check.Attestations = slices.Clone(check.Attestations)
 	for i, conditions := range e.conditions {
 		if conditions != nil {
-			check.Attestations[i].Condition = predicateCondition{conditions: conditions, base: data}
+			check.Attestations[i].Condition = predicateCondition{conditions: conditions, base: data, dated: e.dated[i]}
 		}
 	}
 	if e.deny == nil {

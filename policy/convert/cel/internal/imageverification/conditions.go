@@ -94,6 +94,9 @@ func (c *Conditions) within(conditions any, attestation, at string) (jmespath.Sc
 	scope := c.scope
 	scope.Untyped = true
 	for _, name := range names {
+		if name == rulecontext.Verified {
+			return scope, &source.Unsupported{Path: at, Found: name + ": the time of signing (write firstSignedAt or lastSignedAt in CEL)"}
+		}
 		if !rulecontext.Reserved(name) && !scope.Has(name) { // those of the rule precede
 			scope = scope.With(name, jmespath.Binding{Text: c.payload(attestation), Shape: shape.Shape{Kinds: shape.Object}, Member: true})
 		}
