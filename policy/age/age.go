@@ -115,24 +115,24 @@ func Signings(facts []verify.Fact) []Signing {
 	return list
 }
 
-// Earliest returns the earliest of Times, and the facts with it; zero and none if no fact has a time.
-func Earliest(facts []verify.Fact) (at time.Time, with []verify.Fact) {
+// Earliest returns the earliest of Signings, and the facts with it; zero and none if no fact has a time.
+func Earliest(facts []verify.Fact) (at Signing, with []verify.Fact) {
 	return extreme(facts, time.Time.Before)
 }
 
-// Latest returns the latest of Times, and the facts with it; zero and none if no fact has a time. A
+// Latest returns the latest of Signings, and the facts with it; zero and none if no fact has a time. A
 // signature that is logged or timestamped again has its earliest time.
-func Latest(facts []verify.Fact) (at time.Time, with []verify.Fact) {
+func Latest(facts []verify.Fact) (at Signing, with []verify.Fact) {
 	return extreme(facts, time.Time.After)
 }
 
-func extreme(facts []verify.Fact, replaces func(a, b time.Time) bool) (at time.Time, with []verify.Fact) {
-	for i, one := range Times(facts) {
+func extreme(facts []verify.Fact, replaces func(a, b time.Time) bool) (at Signing, with []verify.Fact) {
+	for i, one := range Signings(facts) {
 		switch {
-		case one.IsZero():
-		case at.IsZero() || replaces(one, at):
+		case one.At.IsZero():
+		case at.At.IsZero() || replaces(one.At, at.At):
 			at, with = one, []verify.Fact{facts[i]}
-		case one.Equal(at):
+		case one.At.Equal(at.At):
 			with = append(with, facts[i])
 		}
 	}

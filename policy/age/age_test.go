@@ -121,8 +121,8 @@ func TestEarliestAndLatest(t *testing.T) {
 		}
 		first, firsts := age.Earliest(c.facts)
 		last, lasts := age.Latest(c.facts)
-		if !first.Equal(at(c.first)) || !last.Equal(at(c.last)) || len(firsts) != c.firsts || len(lasts) != c.lasts {
-			t.Errorf("%s: first %s (%d), last %s (%d)", c.reason, first, len(firsts), last, len(lasts))
+		if !first.At.Equal(at(c.first)) || !last.At.Equal(at(c.last)) || len(firsts) != c.firsts || len(lasts) != c.lasts {
+			t.Errorf("%s: first %v (%d), last %v (%d)", c.reason, first, len(firsts), last, len(lasts))
 		}
 	}
 }

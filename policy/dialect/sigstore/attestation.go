@@ -7,7 +7,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
+	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -75,8 +77,8 @@ func (c *Compiler) condition(one *statement, doc clusterimagepolicy.Policy) (err
 // ofStatements is the input of a condition on a statement.
 func ofStatements() scriptInput {
 	return scriptInput{
-		members: []string{"predicateType", "predicate"},
-		absent:  []string{"_type", "subject"}, why: "it was compared when the statement was proved",
+		members: []string{"predicateType", "predicate", age.Variable}, names: map[string][]string{age.Variable: scripts.SigningNames()},
+		absent: []string{"_type", "subject"}, why: "it was compared when the statement was proved",
 	}
 }
 
@@ -90,6 +92,6 @@ func (s *statement) ask(c *Compiler, external map[string]string, by policy.Requi
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", s.short(), err)
 	}
-	out.Condition = ofStatement{inner: condition, predicateType: s.predicateType}
+	out.Condition = condition.OfStatement(s.predicateType)
 	return out, nil
 }

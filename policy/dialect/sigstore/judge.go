@@ -13,7 +13,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/decide"
+	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -113,6 +115,9 @@ const overallPath = "policy"
 // not be verified, the policy might depend on it, so the result is undecided.
 func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Decision {
 	data := input{Matches: map[string]match{}, object: j.object}
+	if j.made.overall.IsDated() {
+		data.Verified = &verified{Matches: map[string]times{}}
+	}
 	for _, s := range j.rule.signers {
 		if s.static != nil && s.static.Action == "pass" {
 			data.Matches[s.name] = match{Static: true}
@@ -124,12 +129,19 @@ func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Dec
 		if d.Result == policy.Indeterminate {
 			return undecided(d.Reasons...)
 		}
-		shown, proved, err := m.matched(given.Answers)
+		var reads *scripts.Condition
+		if d.Result == policy.Pass {
+			reads = j.made.overall
+		}
+		shown, at, proved, err := m.matched(given.Answers, reads)
 		if err != nil {
 			return undecided(lookReason(err, m.check.Entry))
 		}
 		if d.Result == policy.Pass {
 			data.Matches[m.signer.name] = shown
+			if data.Verified != nil {
+				data.Verified.Matches[m.signer.name] = at
+			}
 			facts = append(facts, proved...)
 		}
 	}
@@ -148,7 +160,7 @@ func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Dec
 
 // lookReason describes why the claims of an authority are unknown.
 func lookReason(err error, path string) policy.Reason {
-	if errors.Is(err, errGaps) {
+	if errors.Is(err, errGaps) || errors.Is(err, age.ErrUnknown) {
 		return policy.LookReason(err, path)
 	}
 	return policy.Reason{Code: policy.PolicyError, Path: path, Message: "a policy cannot be evaluated: " + err.Error()}
@@ -160,7 +172,7 @@ func (j *judge) ask(data *input, facts []verify.Fact) policy.Decision {
 	var holds bool
 	var why string
 	if err == nil {
-		holds, why, err = j.made.overall.holdsText(text)
+		holds, why, err = j.made.overall.HoldsText(text)
 	}
 	switch {
 	case err != nil:

@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
+	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
-	"github.com/quaymaster/quaymaster/policy/lang/cue"
-	"github.com/quaymaster/quaymaster/policy/lang/rego"
 )
 
 // Fetcher reads policies at an address.
@@ -32,7 +31,7 @@ type script struct {
 	// text is the policy's text; empty where it is elsewhere.
 	text string
 	// condition is compiled from text; nil for an external policy.
-	condition *cachedCondition
+	condition *scripts.Condition
 	// configMap and remote are the location of an external policy; at most one is set.
 	configMap *clusterimagepolicy.ConfigMapRef
 	remote    *clusterimagepolicy.RemotePolicy
@@ -103,19 +102,10 @@ func (c *Compiler) remote(doc clusterimagepolicy.RemotePolicy, path string) (*cl
 }
 
 // compileScript compiles a text for a script.
-func (c *Compiler) compileScript(s *script, text string) (*cachedCondition, error) {
-	if s.language == "cue" {
-		made, err := cue.Compile(text, cue.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members})
-		if err != nil {
-			return nil, err
-		}
-		return &cachedCondition{inner: made, timeless: true}, nil
-	}
-	made, err := rego.Compile(text, rego.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members, Names: s.names, Now: c.options.Now})
-	if err != nil {
-		return nil, err
-	}
-	return &cachedCondition{inner: made, timeless: made.Timeless()}, nil
+func (c *Compiler) compileScript(s *script, text string) (*scripts.Condition, error) {
+	return scripts.Compile(text, scripts.Options{
+		CUE: s.language == "cue", Members: s.members, Absent: s.absent, AbsentWhy: s.why, Names: s.names, Now: c.options.Now,
+	})
 }
 
 // elsewhere reports whether the text is not in the document.
@@ -139,7 +129,7 @@ func (s *script) same(other *script) bool {
 }
 
 // now returns the condition with the current external text.
-func (s *script) now(c *Compiler, external map[string]string) (*cachedCondition, error) {
+func (s *script) now(c *Compiler, external map[string]string) (*scripts.Condition, error) {
 	condition := s.condition
 	if s.elsewhere() {
 		var err error

@@ -10,6 +10,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
+	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/policy/lang/rego"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -72,31 +74,41 @@ func signatures(facts []verify.Fact, predicateType string) []signature {
 // errGaps means that an authority's claims are not known in full.
 var errGaps = errors.New("not everything could be looked at")
 
-// matched returns the policy's view of a passing authority's claims, and the facts. A gap
-// is an error: the policy may depend on the missing claims.
-func (m *member) matched(answers policy.Answers) (match, []verify.Fact, error) {
-	var out match
-	var all []verify.Fact
+// matched returns the policy's view of a passing authority's claims, their times if the policy by reads
+// them, and the facts. A gap is an error: the policy may depend on the missing claims.
+func (m *member) matched(answers policy.Answers, by *scripts.Condition) (out match, at times, all []verify.Fact, err error) {
 	for _, r := range m.check.Requirements {
 		facts, err := proved(r, nil, policy.Question{Role: attest.Signature}, answers)
 		if err != nil {
-			return out, nil, err
+			return out, at, nil, err
 		}
 		all = append(all, facts...)
+	}
+	if by != nil && by.IsDated() && len(all) > 0 {
+		at.Signatures, err = spanOf(by, all)
+		if err != nil {
+			return out, at, nil, err
+		}
 	}
 	out.Signatures = signatures(all, "")
 	for i, a := range m.check.Attestations {
 		facts, err := proved(a.Signers[0], a.Condition, policy.Question{Role: attest.Attestation, Predicate: a.PredicateType}, answers)
 		if err != nil {
-			return out, nil, err
+			return out, at, nil, err
 		}
 		if out.Attestations == nil {
-			out.Attestations = map[string][]signature{}
+			out.Attestations, at.Attestations = map[string][]signature{}, map[string]*span{}
+		}
+		if by != nil && by.IsDated() && len(facts) > 0 {
+			at.Attestations[a.Name], err = spanOf(by, facts)
+			if err != nil {
+				return out, at, nil, err
+			}
 		}
 		out.Attestations[a.Name] = signatures(facts, m.signer.attestations[i].written)
 		all = append(all, facts...)
 	}
-	return out, all, nil
+	return out, at, all, nil
 }
 
 // proved returns all claims of any member that a condition agrees with.
@@ -108,7 +120,8 @@ func proved(by policy.Requirement, condition policy.Condition, about policy.Ques
 		if len(answer.Gaps) > 0 {
 			return nil, fmt.Errorf("%w: %w", errGaps, answer.Gaps[0])
 		}
-		for _, f := range answer.Facts {
+		signings := age.Signings(answer.Facts)
+		for i, f := range answer.Facts {
 			if condition == nil {
 				out = append(out, f)
 				continue
@@ -117,7 +130,10 @@ func proved(by policy.Requirement, condition policy.Condition, about policy.Ques
 			if err != nil {
 				return nil, fmt.Errorf("the statement %s: %w", f.Origin, err)
 			}
-			holds, _, err := condition.Holds(predicate)
+			holds, _, err := policy.Signed(condition, signings[i]).Holds(predicate)
+			if errors.Is(err, age.ErrUnknown) {
+				continue // it does not count for the authority either
+			}
 			if err != nil {
 				return nil, fmt.Errorf("the statement %s: %w", f.Origin, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 )
 
@@ -22,7 +23,7 @@ func (c *Compiler) overall(doc clusterimagepolicy.Policy, authorities []clusteri
 		spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), config: is(doc.FetchConfigFile),
 	}
 	data := scriptInput{
-		members: []string{"authorityMatches"}, names: map[string][]string{},
+		members: []string{"authorityMatches", age.Variable}, names: datedNames(authorities),
 		why: "ask for it with fetchConfigFile, includeSpec, includeObjectMeta or includeTypeMeta",
 	}
 	for i, authority := range authorities {
@@ -50,8 +51,10 @@ func (c *Compiler) overall(doc clusterimagepolicy.Policy, authorities []clusteri
 
 // input is the data of a policy over all authorities, with policy-controller's names.
 type input struct {
-	Matches map[string]match           `json:"authorityMatches"`
-	Config  map[string]json.RawMessage `json:"config,omitempty"`
+	Matches map[string]match `json:"authorityMatches"`
+	// Verified are the times of signing, if the policy reads them.
+	Verified *verified                  `json:"quaymaster,omitempty"`
+	Config   map[string]json.RawMessage `json:"config,omitempty"`
 	object
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
+	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
 
@@ -19,7 +20,7 @@ type made struct {
 	check policy.Check
 	// members and overall are the judge's input; none where the check expresses everything.
 	members []member
-	overall *cachedCondition
+	overall *scripts.Condition
 }
 
 // member is an authority as a judge asks it: by a check of its own.

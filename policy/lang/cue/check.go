@@ -47,6 +47,7 @@ func (c *Condition) check(options Options) error {
 	}
 	c.declared, c.hides = declared, hides(file)
 	c.widest, c.splits = widestOf(file), splits(file)
+	c.names = namesOf(file)
 	var errs []error
 	for i := range file.ImportSpecs() {
 		name, err := strconv.Unquote(i.Path.Value)
@@ -70,6 +71,27 @@ func (c *Condition) check(options Options) error {
 		errs = append(errs, errors.New("the policy has no constraint, and so would pass everything"))
 	}
 	return errors.Join(errs...)
+}
+
+// namesOf returns the labels and identifiers of a policy.
+func namesOf(file *ast.File) map[string]bool {
+	names := map[string]bool{}
+	ast.Walk(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if name, _, err := ast.LabelName(n.Label); err == nil {
+				names[name] = true
+			}
+		case *ast.Ident:
+			names[n.Name] = true
+		case *ast.SelectorExpr:
+			if name, _, err := ast.LabelName(n.Sel); err == nil {
+				names[name] = true
+			}
+		}
+		return true
+	}, nil)
+	return names
 }
 
 // constrains reports whether a declaration requires anything of the data. A definition, a hidden

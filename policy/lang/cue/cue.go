@@ -57,6 +57,8 @@ type Condition struct {
 	// declared are its declarations; hides means that some below the top are hidden.
 	declared *cost
 	hides    bool
+	// names are its fields and the names that it refers to.
+	names map[string]bool
 }
 
 // Compile refuses text that is no CUE, contradicts itself, imports a forbidden package or
@@ -80,6 +82,9 @@ func Compile(text string, options Options) (*Condition, error) {
 	}
 	return c, nil
 }
+
+// Reads reports whether the policy has a field of a name, at any depth, or refers to one.
+func (c *Condition) Reads(name string) bool { return c.names[name] }
 
 // Holds reports whether the policy holds for the data, decoded JSON. When it does
 // not, why names the first thing that is missing or contradicts.

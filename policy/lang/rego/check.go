@@ -146,6 +146,19 @@ func checkReferences(m *ast.Module, options Options) (err error) {
 	return err
 }
 
+// membersOf returns the members of the input that a policy names.
+func membersOf(m *ast.Module) (members []string) {
+	ast.WalkRefs(m, func(r ast.Ref) bool {
+		if len(r) > 1 && r.HasPrefix(ast.InputRootRef) {
+			if name, ok := r[1].Value.(ast.String); ok {
+				members = append(members, string(name))
+			}
+		}
+		return false
+	})
+	return members
+}
+
 // misnamed refuses a reference to a name that is not there: "not" would hold for everything.
 func misnamed(at *ast.Location, ref ast.Ref, names map[string][]string) error {
 	var path string

@@ -68,6 +68,7 @@ type Condition struct {
 	query   rego.PreparedEvalQuery
 	limit   time.Duration
 	now     func() time.Time // nil if the policy reads no clock
+	members []string         // of the input that the policy names
 	running chan struct{}
 }
 
@@ -96,6 +97,7 @@ func Compile(text string, options Options) (*Condition, error) {
 	if c.limit <= 0 {
 		c.limit = maxTime
 	}
+	c.members = membersOf(parsed)
 	if readsClock(parsed) {
 		c.now = options.Now
 	}
@@ -117,6 +119,9 @@ func Compile(text string, options Options) (*Condition, error) {
 // Timeless reports whether the condition gives the same result for the same data at any
 // time.
 func (c *Condition) Timeless() bool { return c.now == nil }
+
+// Reads reports whether the policy names a member of the input.
+func (c *Condition) Reads(member string) bool { return slices.Contains(c.members, member) }
 
 // Holds reports whether the policy holds for the data, decoded JSON, such as by Decode.
 // When it does not, why is the policy's own error, if it has one.

@@ -102,12 +102,12 @@ func (e *evaluation) timeOf(function string, i int, one ask) (time.Time, error) 
 		}
 		at, facts = age.Latest(answer.Facts)
 	}
-	if at.IsZero() {
-		return at, &cel.UnknownError{Gaps: wrapped(append(slices.Clip(answer.Gaps), fmt.Errorf("%s: attestors.%s: %w", function, of.Name, age.ErrUnknown)))}
+	if at.At.IsZero() {
+		return at.At, &cel.UnknownError{Gaps: wrapped(append(slices.Clip(answer.Gaps), fmt.Errorf("%s: attestors.%s: %w", function, of.Name, age.ErrUnknown)))}
 	}
 	e.unread = append(e.unread, answer.Gaps...) // what could not be read may have the time that the rule requires
 	e.meet(i, facts)
-	return at, nil
+	return at.At, nil
 }
 
 // findTimes collects the questions of firstSignedAt and lastSignedAt.

@@ -1,9 +1,12 @@
-package sigstore
+// Package script evaluates the policies in CUE and Rego of ClusterImagePolicies (policy.sigstore.dev/v1beta1),
+// on statements and on other data.
+package script
 
 import (
 	"crypto/sha256"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/rego"
@@ -13,11 +16,14 @@ import (
 // cluster runs of one policy, at some hundred bytes each.
 const maxCachedAnswers = 2048
 
-// cachedCondition is a condition that caches its answers by the data's content, unless they
-// depend on the time. Errors are not cached.
-type cachedCondition struct {
+// Condition is a compiled policy. It caches its answers by the data's content, unless they depend on the
+// time. Errors are not cached.
+type Condition struct {
 	inner    policy.Condition
 	timeless bool
+	// dated: the policy reads verified times; aged: and their ages, by the clock now.
+	dated, aged bool
+	now         func() time.Time
 
 	mu            sync.Mutex
 	recent, older map[[sha256.Size]byte]cachedAnswer
@@ -29,7 +35,7 @@ type cachedAnswer struct {
 }
 
 // Holds evaluates the condition on decoded JSON.
-func (c *cachedCondition) Holds(data any) (bool, string, error) {
+func (c *Condition) Holds(data any) (bool, string, error) {
 	if !c.timeless {
 		return c.inner.Holds(data)
 	}
@@ -37,11 +43,11 @@ func (c *cachedCondition) Holds(data any) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	return c.holdsText(text)
+	return c.HoldsText(text)
 }
 
-// holdsText evaluates the condition on JSON, and keeps large integers exact.
-func (c *cachedCondition) holdsText(text []byte) (bool, string, error) {
+// HoldsText evaluates the condition on JSON, and keeps large integers exact.
+func (c *Condition) HoldsText(text []byte) (bool, string, error) {
 	key := sha256.Sum256(text)
 	if known, ok := c.get(key); c.timeless && ok {
 		return known.holds, known.why, nil
@@ -63,7 +69,7 @@ func (c *cachedCondition) holdsText(text []byte) (bool, string, error) {
 }
 
 // get returns an answer, and moves it to the recent ones.
-func (c *cachedCondition) get(key [sha256.Size]byte) (cachedAnswer, bool) {
+func (c *Condition) get(key [sha256.Size]byte) (cachedAnswer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.recent[key]; ok {
@@ -77,32 +83,9 @@ func (c *cachedCondition) get(key [sha256.Size]byte) (cachedAnswer, bool) {
 }
 
 // put adds an answer. When the recent ones are too many, it evicts those that were not used since.
-func (c *cachedCondition) put(key [sha256.Size]byte, known cachedAnswer) {
+func (c *Condition) put(key [sha256.Size]byte, known cachedAnswer) {
 	if c.recent == nil || len(c.recent) >= maxCachedAnswers/2 {
 		c.older, c.recent = c.recent, map[[sha256.Size]byte]cachedAnswer{}
 	}
 	c.recent[key] = known
-}
-
-// ofStatement evaluates a condition on a statement, given its predicate.
-type ofStatement struct {
-	inner         policy.Condition
-	predicateType string
-}
-
-var _ policy.TextCondition = ofStatement{}
-
-// Holds evaluates the condition on the statement.
-func (c ofStatement) Holds(predicate any) (bool, string, error) {
-	return c.inner.Holds(map[string]any{"predicateType": c.predicateType, "predicate": predicate})
-}
-
-// HoldsText evaluates the condition on the statement with this predicate text. It keeps
-// integers past 2^53, which a predicate decoded to float64 has lost.
-func (c ofStatement) HoldsText(predicate []byte) (bool, string, error) {
-	data, err := rego.Decode(predicate)
-	if err != nil {
-		return false, "", err
-	}
-	return c.Holds(data)
 }
