@@ -41,6 +41,9 @@ type Authority struct {
 	// that certificates identify. A signature by such a key after that time is rejected.
 	// trust.Snapshot.Resolve fills it in where the authority names no key.
 	Retired map[string]time.Time `json:"retired,omitempty"`
+	// RetiredIdentities bound the identities of short-lived certificates, for authorities that certificates
+	// identify (Within). trust.Snapshot.Resolve fills it in where the authority names no key.
+	RetiredIdentities []RetiredIdentity `json:"retiredIdentities,omitempty"`
 	// MaxAge bounds the reuse of a cached fact, so that a deleted signature stops counting. Zero
 	// means the gate's default; a negative value disables the cache.
 	MaxAge time.Duration `json:"maxAge,omitempty"`
@@ -143,6 +146,9 @@ func (a Authority) Size() int {
 	}
 	for fingerprint := range a.Retired {
 		size += entryBytes + len(fingerprint)
+	}
+	for _, r := range a.RetiredIdentities {
+		size += entryBytes + r.Identity.Issuer.Size() + r.Identity.Subject.Size()
 	}
 	if a.Key != nil {
 		size += len(a.Key.Ref) + len(a.Key.PEM)

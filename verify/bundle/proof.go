@@ -45,6 +45,10 @@ func newProof(entity *sgbundle.Bundle, material *trust.Material, artifact Artifa
 	if err != nil {
 		return nil, fmt.Errorf("read the verification material: %w", err)
 	}
+	p.authority, err = trust.Within(authority, p.signer.Certificate())
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %w", err)
+	}
 	p.entries, err = entity.TlogEntries()
 	if err != nil {
 		return nil, fmt.Errorf("read the log entries: %w", err)

@@ -110,6 +110,7 @@ func (p *proof) chooseSigner() *verify.Rejection {
 	if err != nil {
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
+	p.authority = p.authority.Within(p.summary.Issuer, p.summary.Subjects)
 	return nil
 }
 

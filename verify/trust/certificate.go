@@ -102,6 +102,15 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 	return s, nil
 }
 
+// Within returns the authority with the bounds of the retired identities that a certificate has.
+func Within(authority verify.Authority, leaf *x509.Certificate) (verify.Authority, error) {
+	if leaf == nil || len(authority.RetiredIdentities) == 0 {
+		return authority, nil
+	}
+	summary, err := Summarize(leaf)
+	return authority.Within(summary.Issuer, summary.Subjects), err
+}
+
 // fulcioNumber returns the last number of an identifier right under Fulcio's
 // arc.
 func fulcioNumber(oid asn1.ObjectIdentifier) (int, bool) {

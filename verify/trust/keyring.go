@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // Secrets looks up an entry of a Kubernetes Secret.
@@ -41,7 +42,9 @@ type keyring struct {
 	kms      KMS
 	retired  retired
 	interval time.Duration
-	now      func() time.Time
+	// identities are bounded in time, like retired keys.
+	identities []verify.RetiredIdentity
+	now        func() time.Time
 
 	flight singleflight.Group
 	mu     sync.Mutex

@@ -243,7 +243,7 @@ func (c *composer) timestamps() error {
 	rootsLog := !a.Log.Ignore && len(a.Log.Keys)+len(a.Log.Root) == 0
 	onlyTime := bounded && a.Log.Ignore
 	required := a.Timestamp.Required || rootsSigner || rootsLog || onlyTime
-	if !required && !bounded && len(a.Retired) == 0 {
+	if !required && !bounded && len(a.Retired)+len(a.RetiredIdentities) == 0 {
 		return nil
 	}
 	trusted, err := c.rootOr(a.Timestamp.Root)

@@ -55,9 +55,12 @@ func (s *Snapshot) Check() error {
 }
 
 // Resolve returns the authority with the key that its reference currently resolves to, and the
-// end of that key if it is retired. Any other authority is returned unchanged. A failing look-up
+// end of that key if it is retired, and the retired identities if it names no key. Any other authority is returned unchanged. A failing look-up
 // is an error, and never a verify.Rejection.
 func (s *Snapshot) Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error) {
+	if authority.Key == nil {
+		authority.RetiredIdentities = s.keys.identities
+	}
 	if authority.Key == nil || authority.Key.Ref == "" {
 		return s.keys.retired.bound(authority), nil
 	}

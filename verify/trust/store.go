@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/internal/tufclient"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	KeyInterval time.Duration
 	// Retired are the keys that are no longer accepted.
 	Retired []Retired
+	// RetiredIdentities are those that are bounded in time.
+	RetiredIdentities []verify.RetiredIdentity
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -87,8 +90,11 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := verify.ValidateRetired(o.RetiredIdentities); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
 	s := &Store{tuf: updates, now: now, keys: &keyring{
-		secrets: o.Secrets, kms: o.KMS, retired: gone, now: now,
+		secrets: o.Secrets, kms: o.KMS, retired: gone, identities: o.RetiredIdentities, now: now,
 		interval: cmp.Or(o.KeyInterval, DefaultKeyInterval),
 		known:    make(map[string]knownKey),
 	}}

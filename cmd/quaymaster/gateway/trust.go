@@ -15,7 +15,7 @@ import (
 
 // newTrust opens the trust store. It fetches nothing.
 func newTrust(c config.Trust, secrets trust.Secrets) (*trust.Store, error) {
-	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}, Retired: c.Retired()}
+	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}, Retired: c.Retired(), RetiredIdentities: c.Identities()}
 	if c.TrustedRoot != "" {
 		text, err := os.ReadFile(c.TrustedRoot)
 		if err != nil {

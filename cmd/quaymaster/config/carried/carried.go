@@ -58,7 +58,7 @@ func Settings(c config.Configuration, given Given) (config.Configuration, []stri
 		Webhooks: config.Webhooks{ExcludedNamespaces: c.Webhooks.ExcludedNamespaces, MutateControllers: c.Webhooks.MutateControllers, OnlyPods: c.Webhooks.OnlyPods},
 		Policies: c.Policies, Exceptions: c.Exceptions, Requirements: c.Requirements, Cleanup: c.Cleanup,
 		Mirrors: config.Mirrors{ConfigMaps: c.Mirrors.ConfigMaps, OpenShift: c.Mirrors.OpenShift},
-		Trust:   config.Trust{RetiredKeys: c.Trust.RetiredKeys, Builders: c.Trust.Builders},
+		Trust:   config.Trust{RetiredKeys: c.Trust.RetiredKeys, RetiredIdentities: c.Trust.RetiredIdentities, Builders: c.Trust.Builders},
 	}
 	settings.Policies.Folders, settings.Policies.WriteStatus, settings.Policies.NativePolicies = nil, "", ""
 	settings.Policies.Audit = slices.DeleteFunc(slices.Clone(c.Policies.Audit),

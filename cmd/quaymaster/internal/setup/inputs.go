@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config/carried"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
@@ -173,7 +174,7 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	from := &Inputs{Known: read.known, Mirrors: read.mirrors}
 	read.known.Evaluated = r.Evaluated
 	var err error
-	from.Store, err = r.trustStore(ctx, read.root, read.known, nil)
+	from.Store, err = r.trustStore(ctx, read.root, read.known, config.Trust{})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +231,7 @@ func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *offlin
 	}
 	from := &Inputs{Mirrors: reader.Mirrors(), Images: reader.Images(), Known: read.known, pulls: reader.PullSecrets(), Reader: reader}
 	var err error
-	from.Store, err = f.trustStore(ctx, read.root, reader.Keys(), reader.Configuration().Trust.Retired())
+	from.Store, err = f.trustStore(ctx, read.root, reader.Keys(), reader.Configuration().Trust)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/certpool"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
@@ -231,17 +232,17 @@ func (f *Flags) TrustStore(ctx context.Context) (*trust.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.trustStore(ctx, root, engine.NewResources(), nil)
+	return f.trustStore(ctx, root, engine.NewResources(), config.Trust{})
 }
 
 // trustStore opens the trust store with the given root, or the public-good instance's. Retired
-// keys of the gateway's settings are added to those of --retired-key.
-func (f *Flags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, retired []trust.Retired) (*trust.Store, error) {
+// keys of the gateway's settings are added to those of --retired-key, and its retired identities.
+func (f *Flags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, settings config.Trust) (*trust.Store, error) {
 	own, err := retiredKeys(f.retired)
 	if err != nil {
 		return nil, err
 	}
-	options := trust.Options{Secrets: secrets, TrustedRoot: root, Retired: slices.Concat(retired, own)}
+	options := trust.Options{Secrets: secrets, TrustedRoot: root, Retired: slices.Concat(settings.Retired(), own), RetiredIdentities: settings.Identities()}
 	if !f.Offline {
 		options.KMS = kms.Providers{}
 	}
