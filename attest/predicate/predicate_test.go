@@ -104,40 +104,6 @@ func TestParseSummary(t *testing.T) {
 	})
 }
 
-func TestParseBillOfMaterials(t *testing.T) {
-	spdx := `{"spdxVersion":"SPDX-2.3","name":"app","creationInfo":{"created":"2026-05-01T12:00:00Z","creators":["Organization: x","Tool: syft-1"]},
-		"packages":[{"name":"zlib","versionInfo":"1.3","licenseConcluded":"NOASSERTION","licenseDeclared":"Zlib",
-		"externalRefs":[{"referenceType":"cpe23Type","referenceLocator":"cpe:x"},{"referenceType":"purl","referenceLocator":"pkg:deb/zlib@1.3"}]}]}`
-	cyclone := `{"bomFormat":"CycloneDX","specVersion":"1.6","metadata":{"timestamp":"2026-05-01T12:00:00Z","component":{"name":"app"},
-		"tools":{"components":[{"name":"trivy"}]}},"components":[{"name":"zlib","version":"1.3","purl":"pkg:deb/zlib@1.3","licenses":[{"license":{"id":"Zlib"}},{"expression":"MIT OR BSD"}]}]}`
-	want := predicate.BillOfMaterials{
-		Format: "SPDX", Version: "2.3", Name: "app", Created: noon, Tools: []string{"syft-1"},
-		Components: []predicate.Component{{Name: "zlib", Version: "1.3", PackageURL: "pkg:deb/zlib@1.3", Licenses: []string{"Zlib"}}},
-	}
-	wantCyclone := predicate.BillOfMaterials{
-		Format: "CycloneDX", Version: "1.6", Name: "app", Created: noon, Tools: []string{"trivy"},
-		Components: []predicate.Component{{Name: "zlib", Version: "1.3", PackageURL: "pkg:deb/zlib@1.3", Licenses: []string{"Zlib", "MIT OR BSD"}}},
-	}
-	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
-	bare := predicate.BillOfMaterials{Format: "SPDX", Version: "2.3"}
-	check(t, predicate.ParseBillOfMaterials, []row{
-		{"SPDX", attest.PredicateSPDX, spdx, want, ""},
-		{"SPDX with its version in the type", attest.PredicateSPDX + "/v2.3", spdx, want, ""},
-		{"SPDX as a text", attest.PredicateSPDX, quoted(spdx), want, ""},
-		{"SPDX wrapped as text", attest.PredicateSPDX, `{"Data":` + quoted(spdx) + `,"Timestamp":"2026-05-01T12:00:00Z"}`, want, ""},
-		{"SPDX wrapped as JSON", attest.PredicateSPDX, `{"Data":` + spdx + `,"Timestamp":"2026-05-01T12:00:00Z"}`, want, ""},
-		{"SPDX as tag and value", attest.PredicateSPDX, quoted("# x\nSPDXVersion: SPDX-2.3\nPackageName: zlib\n"), bare, ""},
-		{"text without a version", attest.PredicateSPDX, quoted("PackageName: zlib\n"), nil, "text without SPDXVersion"},
-		{"SPDX without a version", attest.PredicateSPDX, strings.Replace(spdx, "spdxVersion", "version", 1), nil, "no spdxVersion"},
-		{"CycloneDX", attest.PredicateCycloneDX, cyclone, wantCyclone, ""},
-		{"CycloneDX with a list of tools", attest.PredicateCycloneDX, strings.Replace(cyclone, `{"components":[{"name":"trivy"}]}`, `[{"name":"trivy"}]`, 1), wantCyclone, ""},
-		{"CycloneDX without a version", attest.PredicateCycloneDX, strings.Replace(cyclone, "specVersion", "version_", 1), nil, "no bomFormat or specVersion"},
-		{"SPDX under the type of CycloneDX", attest.PredicateCycloneDX, spdx, nil, "no bomFormat"},
-		{"another type", attest.PredicateVuln, spdx, nil, "is neither"},
-		{"no predicate", attest.PredicateSPDX, "", nil, "has no predicate"},
-	})
-}
-
 func TestParseGeneric(t *testing.T) {
 	good := `{"Data":"foo\n","Timestamp":"2026-05-01T12:00:00Z"}`
 	check(t, predicate.ParseGeneric, []row{
@@ -160,8 +126,7 @@ func TestValue(t *testing.T) {
 // FuzzPredicates: no reader panics, and each error is one of its own or of JSON.
 func FuzzPredicates(f *testing.F) {
 	f.Add(`{"builder":{"id":"b"},"buildType":"t","materials":[{}]}`)
-	f.Add(`{"Data":"{\"spdxVersion\":\"SPDX-2.3\"}"}`)
-	f.Add(`{"bomFormat":"CycloneDX","specVersion":"1.5","metadata":{"tools":7}}`)
+	f.Add(`{"Data":"x","Timestamp":""}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, uri := range []string{attest.PredicateSLSAv1, attest.PredicateSLSAv02} {
 			if p, err := predicate.ParseProvenance(statement(uri, body)); err == nil && p.BuilderID == "" {
@@ -170,11 +135,6 @@ func FuzzPredicates(f *testing.F) {
 		}
 		if v, err := predicate.ParseSummary(statement(attest.PredicateVSA, body)); err == nil && v.VerifierID == "" {
 			t.Error("summary without a verifier")
-		}
-		for _, uri := range []string{attest.PredicateSPDX, attest.PredicateCycloneDX} {
-			if b, err := predicate.ParseBillOfMaterials(statement(uri, body)); err == nil && b.Version == "" && uri == attest.PredicateCycloneDX {
-				t.Error("bill of materials without a version")
-			}
 		}
 		_, _ = predicate.ParseGeneric(statement(attest.PredicateCustom, body))
 		_, _ = predicate.Value(statement("any", body))
@@ -185,17 +145,11 @@ func FuzzPredicates(f *testing.F) {
 // read.
 func TestHalfRead(t *testing.T) {
 	parse := map[string]func(attest.Statement) error{
-		attest.PredicateSPDX:      func(s attest.Statement) error { _, err := predicate.ParseBillOfMaterials(s); return err },
-		attest.PredicateCycloneDX: func(s attest.Statement) error { _, err := predicate.ParseBillOfMaterials(s); return err },
-		attest.PredicateSLSAv02:   func(s attest.Statement) error { _, err := predicate.ParseProvenance(s); return err },
-		attest.PredicateVSA:       func(s attest.Statement) error { _, err := predicate.ParseSummary(s); return err },
-		attest.PredicateCustom:    func(s attest.Statement) error { _, err := predicate.ParseGeneric(s); return err },
+		attest.PredicateSLSAv02: func(s attest.Statement) error { _, err := predicate.ParseProvenance(s); return err },
+		attest.PredicateVSA:     func(s attest.Statement) error { _, err := predicate.ParseSummary(s); return err },
+		attest.PredicateCustom:  func(s attest.Statement) error { _, err := predicate.ParseGeneric(s); return err },
 	}
 	for _, test := range []struct{ uri, body, from, to string }{
-		{attest.PredicateSPDX, `{"spdxVersion":"SPDX-2.3","name":"app"}`, `"app"`, "5"},
-		{attest.PredicateSPDX, `{"spdxVersion":"SPDX-2.3","Data":{}}`, `"SPDX-2.3"`, "5"},
-		{attest.PredicateCycloneDX, `{"bomFormat":"CycloneDX","specVersion":"1.6","components":[]}`, "[]", "5"},
-		{attest.PredicateCycloneDX, `{"bomFormat":"CycloneDX","specVersion":"1.6"}`, "CycloneDX", "SPDX"},
 		{attest.PredicateSLSAv02, `{"builder":{"id":"b"},"buildType":"t","materials":[]}`, "[]", "5"},
 		{attest.PredicateVSA, `{"verifier":{"id":"v"},"resourceUri":"r","verificationResult":"PASSED","timeVerified":"2026-05-01T12:00:00Z","verifiedLevels":[]}`, "[]", "5"},
 		{attest.PredicateCustom, `{"Data":"x","Timestamp":""}`, `""`, "5"},
@@ -208,21 +162,8 @@ func TestHalfRead(t *testing.T) {
 			t.Errorf("%s was read", broken)
 		}
 	}
-	license := `{"spdxVersion":"SPDX-2.3","packages":[{"licenseConcluded":"NONE","licenseDeclared":"Zlib"},{"licenseConcluded":"","licenseDeclared":"MIT"}]}`
-	bill, err := predicate.ParseBillOfMaterials(statement(attest.PredicateSPDX, license))
-	if err != nil || len(bill.Components) != 2 || !reflect.DeepEqual(bill.Components[0].Licenses, []string{"Zlib"}) || !reflect.DeepEqual(bill.Components[1].Licenses, []string{"MIT"}) {
-		t.Errorf("got %+v, %v; want the declared licences", bill, err)
-	}
 	unnamed := statement(attest.PredicateSLSAv02, `{"builder":{"id":"b"},"buildType":"t","materials":[{"digest":{"sha1":"abc"}}]}`)
 	if p, err := predicate.ParseProvenance(unnamed); err != nil || len(p.Materials) != 1 {
 		t.Errorf("a material without an address: got %+v, %v; want it to be kept", p, err)
-	}
-	versioned := statement(attest.PredicateCycloneDX+"/v1.6", `{"bomFormat":"CycloneDX","specVersion":"1.6"}`)
-	if _, err := predicate.ParseBillOfMaterials(versioned); err != nil {
-		t.Errorf("CycloneDX with its version in the type: %v", err)
-	}
-	versioned.PredicateType = attest.PredicateCycloneDX + "x"
-	if _, err := predicate.ParseBillOfMaterials(versioned); err == nil {
-		t.Error("a type that only begins alike was read")
 	}
 }
