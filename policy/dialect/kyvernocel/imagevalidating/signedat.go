@@ -105,7 +105,9 @@ func (e *evaluation) timeOf(function string, i int, one ask) (time.Time, error) 
 	if at.At.IsZero() {
 		return at.At, &cel.UnknownError{Gaps: wrapped(append(slices.Clip(answer.Gaps), fmt.Errorf("%s: attestors.%s: %w", function, of.Name, age.ErrUnknown)))}
 	}
-	e.unread = append(e.unread, answer.Gaps...) // what could not be read may have the time that the rule requires
+	if len(answer.Gaps) > 0 { // what could not be read may be earlier, or later
+		return time.Time{}, &cel.UnknownError{Gaps: wrapped(answer.Gaps)}
+	}
 	e.meet(i, facts)
 	return at.At, nil
 }
