@@ -12,7 +12,7 @@ import (
 )
 
 // MaxEntries bounds a List.
-const MaxEntries = 1000
+const MaxEntries = 256
 
 // List is a list of licences of a policy. The zero value is empty.
 type List struct {

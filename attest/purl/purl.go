@@ -18,6 +18,8 @@ const (
 	MaxLength = 4 << 10
 	// MaxVersion bounds a version that is ordered, in bytes: versions are compared as numbers of any size.
 	MaxVersion = 256
+	// maxQualifiers bounds the qualifiers: known types have some five.
+	maxQualifiers = 32
 )
 
 // URL is a parsed and normalised package URL. The zero value is none.
@@ -50,6 +52,9 @@ func Parse(text string) (URL, error) {
 	if err != nil {
 		return URL{}, fmt.Errorf("package URL %q: %w", limit.Text(text, 200), err)
 	}
+	if len(parsed.Qualifiers) > maxQualifiers {
+		return URL{}, fmt.Errorf("package URL %q: more than %d qualifiers", limit.Text(text, 200), maxQualifiers)
+	}
 	var failed error
 	u := URL{Type: parsed.Type, Namespace: parsed.Namespace, Name: parsed.Name, Version: parsed.Version, Subpath: parsed.Subpath, text: text}
 	for _, q := range parsed.Qualifiers {
@@ -77,6 +82,24 @@ func Parse(text string) (URL, error) {
 	}
 	u.Version = strings.TrimPrefix(u.Version, "0:")
 	return u, failed
+}
+
+// Pattern parses a package URL for Matches, with a version range of its own, as in >=1.0.0|<2.0.0, if it has none.
+func Pattern(text string, ranges ...string) (URL, error) {
+	u, err := Parse(text)
+	if err != nil {
+		return URL{}, err
+	}
+	for _, within := range ranges {
+		if u.Version != "" || u.Range != nil {
+			return URL{}, fmt.Errorf("package URL %q: it has a version, and a version range is given", limit.Text(text, 200))
+		}
+		u.Range, err = ParseRange(within, u.Type)
+		if err != nil {
+			return URL{}, fmt.Errorf("package URL %q: %w", limit.Text(text, 200), err)
+		}
+	}
+	return u, nil
 }
 
 // Matches reports whether the pattern u means a package: type, namespace and name are equal, and so are

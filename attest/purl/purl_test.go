@@ -62,9 +62,41 @@ func TestRefusedURL(t *testing.T) {
 	for reason, text := range map[string]string{
 		"nothing": "", "another scheme": "http://npm/foo", "no name": "pkg:npm/", "no type": "pkg:foo", "a wrong escape": "pkg:npm/%zz",
 		"a version and a range": "pkg:npm/foo@1?vers=vers:npm/*", "a range of another type": "pkg:npm/foo?vers=vers:pypi/*",
-		"too long": "pkg:npm/" + strings.Repeat("a", purl.MaxLength),
+		"too long": "pkg:npm/" + strings.Repeat("a", purl.MaxLength), "too many qualifiers": "pkg:npm/foo?" + qualifiers(33),
 	} {
 		if got, err := purl.Parse(text); err == nil {
+			t.Errorf("%s: %+v", reason, got)
+		}
+	}
+}
+
+// qualifiers are n qualifiers.
+func qualifiers(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("a%d=b", i)
+	}
+	return strings.Join(list, "&")
+}
+
+func TestPattern(t *testing.T) {
+	if _, err := purl.Parse("pkg:npm/foo?" + qualifiers(32)); err != nil {
+		t.Errorf("as many qualifiers as the bound: %v", err)
+	}
+	is := testkit.Must(purl.Parse("pkg:npm/foo@1.5.0"))(t)
+	for within, want := range map[string]bool{">=1.0.0|<2.0.0": true, "vers:npm/<1.5.0": false} {
+		if got, err := testkit.Must(purl.Pattern("pkg:npm/foo", within))(t).Matches(is); got != want || err != nil {
+			t.Errorf("%s: %v, %v", within, got, err)
+		}
+	}
+	if got, err := testkit.Must(purl.Pattern("pkg:npm/foo"))(t).Matches(is); !got || err != nil {
+		t.Errorf("no range: %v, %v", got, err)
+	}
+	for reason, c := range map[string][]string{
+		"a version and a range": {"pkg:npm/foo@1", "<2"}, "two ranges": {"pkg:npm/foo?vers=<2", "<3"}, "two ranges apart": {"pkg:npm/foo", "<2", "<3"},
+		"no range": {"pkg:npm/foo", ""}, "a range of another type": {"pkg:npm/foo", "vers:gem/<2"}, "no URL": {"foo", "<2"},
+	} {
+		if got, err := purl.Pattern(c[0], c[1:]...); err == nil {
 			t.Errorf("%s: %+v", reason, got)
 		}
 	}

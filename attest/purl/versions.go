@@ -12,13 +12,19 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// ecosystemOf returns OSV's name for the ecosystem of a package type.
+// ecosystemOf returns OSV's name for the ecosystem of a package type. It runs for every version: a map would be made
+// each time.
 func ecosystemOf(kind string) string {
-	return map[string]string{
-		"apk": "Alpine", "bitnami": "Bitnami", "cargo": "crates.io", "composer": "Packagist", "conan": "ConanCenter", "cran": "CRAN",
-		"deb": "Debian", "gem": "RubyGems", "golang": "Go", "hackage": "Hackage", "hex": "Hex", "julia": "Julia", "maven": "Maven",
-		"npm": "npm", "nuget": "NuGet", "pub": "Pub", "pypi": "PyPI", "rpm": "Red Hat", "semver": "npm", "swift": "SwiftURL",
-	}[kind]
+	for _, pair := range [...][2]string{
+		{"apk", "Alpine"}, {"bitnami", "Bitnami"}, {"cargo", "crates.io"}, {"composer", "Packagist"}, {"conan", "ConanCenter"}, {"cran", "CRAN"},
+		{"deb", "Debian"}, {"gem", "RubyGems"}, {"golang", "Go"}, {"hackage", "Hackage"}, {"hex", "Hex"}, {"julia", "Julia"}, {"maven", "Maven"},
+		{"npm", "npm"}, {"nuget", "NuGet"}, {"pub", "Pub"}, {"pypi", "PyPI"}, {"rpm", "Red Hat"}, {"semver", "npm"}, {"swift", "SwiftURL"},
+	} {
+		if pair[0] == kind {
+			return pair[1]
+		}
+	}
+	return ""
 }
 
 // TypeOf returns the package type of an ecosystem of OSV, which may have a release, as in Debian:12;
@@ -35,25 +41,49 @@ func TypeOf(ecosystem string) string {
 
 // Compare orders two versions of a package type: negative, zero or positive.
 func Compare(kind, a, b string) (int, error) {
-	for _, version := range []string{a, b} {
-		switch {
-		case len(version) > MaxVersion:
-			return 0, &limit.ExceededError{What: "the version", Most: MaxVersion}
-		case version == "" || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r == 0x7f }):
-			return 0, fmt.Errorf("%q is not a version", limit.Text(version, 100))
-		}
+	parsed, err := parseVersion(kind, a)
+	if err != nil {
+		return 0, err
+	}
+	return parsed.compare(kind, b)
+}
+
+// ordered is a version that others are compared with.
+type ordered struct{ semantic.Version }
+
+func parseVersion(kind, version string) (ordered, error) {
+	if err := checkVersion(version); err != nil {
+		return ordered{}, err
 	}
 	ecosystem := ecosystemOf(kind)
 	if ecosystem == "" {
-		return 0, fmt.Errorf("package type %q: %w", limit.Text(kind, 100), errNoOrder)
+		return ordered{}, fmt.Errorf("package type %q: %w", limit.Text(kind, 100), errNoOrder)
 	}
-	parsed, err := semantic.Parse(a, ecosystem)
+	parsed, err := semantic.Parse(version, ecosystem)
 	if err != nil {
-		return 0, fmt.Errorf("version %q of %s: %w", a, kind, err)
+		return ordered{}, fmt.Errorf("version %q of %s: %w", version, kind, err)
 	}
-	order, err := parsed.CompareStr(b)
+	return ordered{parsed}, nil
+}
+
+func checkVersion(version string) error {
+	switch {
+	case len(version) > MaxVersion:
+		return &limit.ExceededError{What: "the version", Most: MaxVersion}
+	case version == "" || strings.ContainsFunc(version, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return fmt.Errorf("%q is not a version", limit.Text(version, 100))
+	}
+	return nil
+}
+
+// compare orders the version relative to another one.
+func (o ordered) compare(kind, other string) (int, error) {
+	if err := checkVersion(other); err != nil {
+		return 0, err
+	}
+	order, err := o.CompareStr(other)
 	if err != nil {
-		return 0, fmt.Errorf("version %q of %s: %w", b, kind, err)
+		return 0, fmt.Errorf("version %q of %s: %w", other, kind, err)
 	}
 	return order, nil
 }
@@ -73,7 +103,10 @@ type Range struct {
 // Unreadable returns the range of a text that is none: whether it contains a version is not known.
 func Unreadable(text string, why error) *Range { return &Range{text: text, unreadable: why} }
 
-type constraint struct{ comparator, version string }
+type constraint struct {
+	comparator, version string
+	parsed              ordered
+}
 
 // String returns the range as it was written.
 func (r *Range) String() string { return r.text }
@@ -103,7 +136,7 @@ func ParseRange(text, kind string) (*Range, error) {
 		return r, nil
 	}
 	for part := range strings.SplitSeq(list, "|") {
-		one, err := parseConstraint(strings.TrimSpace(part))
+		one, err := parseConstraint(r.kind, strings.TrimSpace(part))
 		if err != nil {
 			return nil, fmt.Errorf("version range %q: %w", text, err)
 		}
@@ -115,11 +148,11 @@ func ParseRange(text, kind string) (*Range, error) {
 	return r, r.sort()
 }
 
-func parseConstraint(text string) (constraint, error) {
+func parseConstraint(kind, text string) (constraint, error) {
 	one := constraint{comparator: "=", version: text}
 	for _, comparator := range []string{"!=", "<=", ">=", "<", ">", "="} {
 		if rest, ok := strings.CutPrefix(text, comparator); ok {
-			one = constraint{comparator, strings.TrimSpace(rest)}
+			one = constraint{comparator: comparator, version: strings.TrimSpace(rest)}
 			break
 		}
 	}
@@ -131,19 +164,17 @@ func parseConstraint(text string) (constraint, error) {
 	if version == "" || version == "*" {
 		return one, errors.New("a constraint has no version")
 	}
-	return one, nil
+	one.parsed, err = parseVersion(kind, version)
+	return one, err
 }
 
 // sort puts the constraints in the order of their versions, and refuses two of one version.
 func (r *Range) sort() error {
 	var failed error
 	compare := func(a, b constraint) int {
-		order, err := Compare(r.kind, a.version, b.version)
+		order, err := a.parsed.compare(r.kind, b.version)
 		failed = errors.Join(failed, err)
 		return order
-	}
-	if len(r.constraints) == 1 { // a single one is checked, too
-		compare(r.constraints[0], r.constraints[0])
 	}
 	slices.SortStableFunc(r.constraints, compare)
 	for i := 1; i < len(r.constraints) && failed == nil; i++ {
@@ -164,10 +195,11 @@ func (r *Range) Contains(version string) (bool, error) {
 	}
 	orders := make([]int, len(r.constraints)) // of the version, relative to that of the constraint
 	for i, c := range r.constraints {
-		order, err := Compare(r.kind, version, c.version)
+		order, err := c.parsed.compare(r.kind, version)
 		if err != nil {
 			return false, err
 		}
+		order = -order
 		if order == 0 {
 			return c.comparator != "!=" && c.comparator != "<" && c.comparator != ">", nil
 		}

@@ -143,7 +143,7 @@ func Parse(value any) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bill of materials: %w", err)
 	}
-	r := &reader{licenses: map[string]*licenses{}}
+	r := &reader{licenses: map[string]*licenses{}, left: maxLicenses}
 	switch {
 	case n.Get("spdxVersion").Has():
 		err = r.spdx2(n)
@@ -160,10 +160,20 @@ func Parse(value any) (*Document, error) {
 	return &r.document, nil
 }
 
+const (
+	// maxURLs bounds the package URLs of a package, which have some hundred bytes each.
+	maxURLs = 64
+	// maxLicenses bounds the different licence expressions of a document, in bytes: a parsed one is some twenty
+	// times as large.
+	maxLicenses = 1 << 20
+)
+
 // reader collects the packages of a document.
 type reader struct {
 	document Document
 	licenses map[string]*licenses
+	// left is the rest of maxLicenses.
+	left int
 }
 
 // add appends a package. The image itself, its operating system and its files are none, by the purpose that the
@@ -177,6 +187,9 @@ func (r *reader) add(purpose, name, version string, urls, expressions []string) 
 	}
 	if err := document.Within("the packages of a bill of materials", len(r.document.Packages)+1); err != nil {
 		return err
+	}
+	if len(urls) > maxURLs {
+		return fmt.Errorf("package %s has more than %d package URLs", limit.Text(name, 200), maxURLs)
 	}
 	p := Package{Name: name, Version: version}
 	for _, text := range urls {
@@ -194,6 +207,9 @@ func (r *reader) add(purpose, name, version string, urls, expressions []string) 
 		p.urls = append(p.urls, url)
 	}
 	p.licenses = r.licensed(expressions)
+	if r.left < 0 {
+		return &limit.ExceededError{What: "the text of the licence expressions", Most: maxLicenses}
+	}
 	if p.licenses != nil {
 		p.License = p.licenses.text
 	}
@@ -215,6 +231,7 @@ func (r *reader) licensed(expressions []string) *licenses {
 	if have, ok := r.licenses[key]; ok {
 		return have
 	}
+	r.left -= len(key)
 	is := &licenses{text: expressions[0]}
 	if len(expressions) > 1 {
 		is.text = "(" + strings.Join(expressions, ") AND (") + ")"

@@ -127,6 +127,19 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s, as many as the bound: %v", reason, err)
 		}
 	}
+	var refs, licences []string
+	for i := range 66 {
+		refs = append(refs, `{"referenceType":"purl","referenceLocator":"pkg:npm/a"}`)
+		licences = append(licences, fmt.Sprintf(`{"name":"a","licenses":[{"expression":"MIT OR LicenseRef-%d%s"}]}`, i, strings.Repeat(" OR ISC", 2300)))
+	}
+	for most, text := range map[string]string{
+		"64":      `{"spdxVersion":"SPDX-2.3","packages":[{"name":"a","externalRefs":[` + strings.Join(refs, ",") + `]}]}`,
+		"1048576": `{"bomFormat":"CycloneDX","specVersion":"1.6","components":[` + strings.Join(licences, ",") + `]}`,
+	} {
+		if _, err := sbom.Parse(decoded(t, text)); err == nil || !strings.Contains(err.Error(), most) {
+			t.Errorf("over %s: %v", most, err)
+		}
+	}
 	if _, err := document.Decode(make([]byte, document.MaxBytes+1)); err == nil || !strings.Contains(err.Error(), fmt.Sprint(document.MaxBytes)) {
 		t.Errorf("a document of more bytes: %v", err)
 	}

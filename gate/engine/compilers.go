@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/components"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/cleanup"
@@ -103,6 +104,10 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	shared := kyvernocel.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader}
 	images := imagevalidating.Options{
 		Options: shared, Roots: c.Attestors, SecretNamespace: o.KyvernoSecrets,
+	}
+	images.Bills, err = components.NewCache()
+	if err != nil {
+		return Compilers{}, err
 	}
 	if o.Images != nil {
 		images.Images = metadata{o.Images}

@@ -60,7 +60,7 @@ func Join(e Evidence) (Report, error) {
 		found = append(found, list...)
 	}
 	sources := make([]vulnerability.Source, len(e.VEX))
-	times := verify.Times(vouched(e.VEX))
+	times := verify.Times(age.Vouched(e.VEX))
 	for i, fact := range e.VEX {
 		value, err := document.Decode(fact.Statement.Predicate)
 		if err != nil {
@@ -78,42 +78,17 @@ func Join(e Evidence) (Report, error) {
 
 // current returns the scans that count.
 func (e Evidence) current() ([]verify.Fact, error) {
-	var latest []verify.Fact
-	for _, scans := range e.Scans {
-		for _, fact := range verify.Latest(vouched(scans)) {
-			if fact.Statement != nil && !slices.ContainsFunc(latest, func(have verify.Fact) bool {
-				return string(have.Statement.Predicate) == string(fact.Statement.Predicate)
-			}) {
-				latest = append(latest, fact)
-			}
-		}
-	}
-	if len(latest) == 0 {
-		return nil, ErrNoScan
-	}
-	fresh, old, err := e.Age.Fresh(latest)
-	switch {
-	case err == nil && len(fresh)+len(old) < len(latest):
-		err = age.ErrUnknown // beside a fresh one: it may be later
-	case err == nil && len(fresh) == 0:
-		return nil, old[0]
+	scans, err := e.Age.Current(e.Scans)
+	if rejection, ok := errors.AsType[*verify.Rejection](err); ok {
+		return nil, rejection
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vulnerability scan: %w", err)
 	}
-	return fresh, nil
-}
-
-// vouched are facts with the verified time alone.
-func vouched(facts []verify.Fact) []verify.Fact {
-	facts = slices.Clone(facts)
-	for i := range facts {
-		facts[i].SignedAt = facts[i].VerifiedTime()
-		if facts[i].SignedAt.IsZero() {
-			facts[i].TimeSource = ""
-		}
+	if len(scans) == 0 {
+		return nil, ErrNoScan
 	}
-	return facts
+	return scans, nil
 }
 
 // imageOf names the image for the products of statements. The subjects of a scan are more than the

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/packages"
 )
 
 // look finds in the expressions, before any is evaluated, the required verifications and the
@@ -85,6 +86,7 @@ func (p *program) find(each *cel.Program) error {
 	}
 	errs = append(errs, p.findScans(each)...)
 	errs = append(errs, p.findTimes(each)...)
+	errs = append(errs, p.findPackages(each)...)
 	for _, call := range each.Calls(extractPayload) {
 		kinds, _ := p.kinds(call, 1)
 		if slices.Contains(kinds, -1) {
@@ -174,7 +176,7 @@ func mentionsImages(p *cel.Program) bool {
 			return true
 		}
 	}
-	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities, firstSignedAt, lastSignedAt} {
+	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities, firstSignedAt, lastSignedAt, packages.Name} {
 		if len(p.Calls(name)) > 0 {
 			return true
 		}

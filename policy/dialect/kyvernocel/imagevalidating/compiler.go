@@ -11,6 +11,7 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/components"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
@@ -29,6 +30,8 @@ type Options struct {
 	// SecretNamespace is where the registry secrets of a policy are; empty means
 	// "kyverno", as in Kyverno.
 	SecretNamespace string
+	// Bills keeps parsed bills of materials; nil: they are parsed by every evaluation.
+	Bills *components.Cache
 }
 
 // Images reads image data from registries.

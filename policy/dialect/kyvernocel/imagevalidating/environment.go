@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/packages"
 )
 
 // The names that expressions read.
@@ -98,7 +99,7 @@ func functions() []cel.Function {
 			{ID: name + "_string_string_list", Arguments: []*celgo.Type{celgo.StringType, celgo.StringType, list}, Result: celgo.TimestampType},
 		}}
 	}
-	return []cel.Function{
+	return append(packages.Functions(), []cel.Function{
 		signedAt(firstSignedAt), signedAt(lastSignedAt),
 		{Name: vulnerabilities, Overloads: []cel.Overload{
 			{ID: "vulnerabilities_string_string_list_string_list", Arguments: named, Result: joined},
@@ -108,5 +109,5 @@ func functions() []cel.Function {
 		one(verifyAttestations, "verify_image_attestations_string_string_stringarray", celgo.IntType, celgo.StringType, celgo.StringType, list),
 		one(getImageData, "get_image_data_string", celgo.DynType, celgo.StringType),
 		one(extractPayload, "payload_string_string", celgo.DynType, celgo.StringType, celgo.StringType),
-	}
+	}...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/findings"
 	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/packages"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -74,13 +75,14 @@ type evaluation struct {
 	asked map[topic][]int
 	// unexcused are the findings without an excuse that the expression read.
 	unexcused []string
+	inventory *packages.Evaluation
 }
 
 // evaluate evaluates the validations that mention images, or those that do not, until one does
 // not hold. If images are mentioned and none is given, the checks of images are skipped, and the
 // same expression's checks of the object are not.
 func (h *imageEvaluation) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
-	e := &evaluation{imageEvaluation: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
+	e := &evaluation{imageEvaluation: h, of: of, asked: map[topic][]int{}, inventory: packages.NewEvaluation(), outcome: &outcome{
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
 	}}
 	inputs := h.rule.compiler.options.Inputs(h.rule.namespace)
@@ -98,6 +100,7 @@ func (h *imageEvaluation) evaluate(ctx context.Context, of []int, by selection, 
 		}
 		clear(e.missed)
 		e.unexcused = nil
+		e.inventory.Forget()
 		held, err := v.holds.Bool(ctx, e.activation)
 		if absent && hingesOnLeft(err) {
 			if err = v.holds.Hidden(ctx, e.activation, hingesOnLeft); err == nil {
@@ -176,7 +179,7 @@ func (e *evaluation) denied(ctx context.Context, v *validation) {
 		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
 		return
 	}
-	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v), Found: findings.List(e.unexcused)}
+	reason := policy.Reason{Code: policy.Denied, Path: v.path, Message: e.words(ctx, v), Found: findings.List(append(e.unexcused, e.inventory.Notes()...))}
 	if !v.extracts {
 		e.reasons = append(e.reasons, reason)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/internal/imagedata"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/packages"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -61,7 +63,8 @@ func (p *program) values() {
 
 // functions implement the functions of expressions on the gate's answers.
 func (e *evaluation) functions() map[string]cel.Call {
-	return map[string]cel.Call{
+	calls := e.inventory.Calls()
+	maps.Copy(calls, map[string]cel.Call{
 		verifySignatures:   e.verifySignatures,
 		verifyAttestations: e.verifyAttestations,
 		extractPayload:     e.extractPayload,
@@ -69,7 +72,9 @@ func (e *evaluation) functions() map[string]cel.Call {
 		vulnerabilities:    e.vulnerabilities,
 		firstSignedAt:      e.firstSignedAt,
 		lastSignedAt:       e.lastSignedAt,
-	}
+		packages.Name:      e.packages,
+	})
+	return calls
 }
 
 // attestorsOf reads a list of attestors, each once: one that is named twice counts

@@ -22,36 +22,32 @@ import (
 // [attestors.scanner], attestations.vex, [attestors.security], duration("72h")). Without the age, scans
 // of any age count.
 func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (any, error) {
-	text := textOfValue(arguments[0])
-	places, meant, err := e.named(text)
-	if err == nil && !meant {
-		err = errors.New("spec.matchImageReferences do not mean the image")
-	}
-	if err != nil {
-		return nil, about(text, err)
-	}
-	bounds, err := e.scanAge(arguments[5:])
+	place, err := e.place(arguments[0])
 	if err != nil {
 		return nil, err
 	}
-	scans, missing, err := e.signed(places[0], arguments[1], arguments[2])
+	bounds, err := e.maximumAge(vulnerabilities, arguments[5:])
+	if err != nil {
+		return nil, err
+	}
+	scans, missing, err := e.signed(place, arguments[1], arguments[2])
 	if err != nil {
 		return nil, err
 	}
 	if len(missing) > 0 { // it may have other findings than an earlier one
 		return nil, &cel.UnknownError{Gaps: wrapped(missing)}
 	}
-	statements, unread, err := e.signed(places[0], arguments[3], arguments[4])
+	statements, unread, err := e.signed(place, arguments[3], arguments[4])
 	if err != nil {
 		return nil, err
 	}
-	evidence := findings.Evidence{Scans: scans, VEX: slices.Concat(statements...), Repository: e.repository(places[0]), Age: bounds}
+	evidence := findings.Evidence{Scans: scans, VEX: slices.Concat(statements...), Repository: e.repository(place), Age: bounds}
 	report, err := findings.Join(evidence)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", vulnerabilities, err)
 	}
 	e.unexcused = append(e.unexcused, report.Open()...)
-	e.meet(places[0], slices.Concat(report.Scans, report.Excusing()))
+	e.meet(place, slices.Concat(report.Scans, report.Excusing()))
 	values := report.Values()
 	if len(unread) > 0 {
 		for i := range values {
@@ -88,15 +84,28 @@ func (u unstated) Unknown(name string) error {
 // Members implements cel.PartialObject.
 func (u unstated) Members() (map[string]any, error) { return nil, u.unread }
 
-// scanAge reads the optional bound of the age.
-func (e *evaluation) scanAge(arguments []ref.Val) (age.Bounds, error) {
-	bounds := age.Bounds{By: vulnerabilities, At: e.subject.Time}
+// place returns the position of the image in a text.
+func (e *evaluation) place(argument ref.Val) (int, error) {
+	text := textOfValue(argument)
+	places, meant, err := e.named(text)
+	if err == nil && !meant {
+		err = errors.New("spec.matchImageReferences do not mean the image")
+	}
+	if err != nil {
+		return 0, about(text, err)
+	}
+	return places[0], nil
+}
+
+// maximumAge reads the optional bound of the age.
+func (e *evaluation) maximumAge(function string, arguments []ref.Val) (age.Bounds, error) {
+	bounds := age.Bounds{By: function, At: e.subject.Time}
 	if len(arguments) == 0 {
 		return bounds, nil
 	}
 	most, ok := arguments[0].Value().(time.Duration)
 	if !ok || most <= 0 || most > findings.MaxAge {
-		return bounds, fmt.Errorf("%s: the age of a scan must be a positive duration of at most %s", vulnerabilities, age.Text(findings.MaxAge))
+		return bounds, fmt.Errorf("%s: the age must be a positive duration of at most %s", function, age.Text(findings.MaxAge))
 	}
 	bounds.Maximum = most
 	return bounds, nil
