@@ -141,21 +141,11 @@ func (r Report) Values() []any {
 		if one.Source >= 0 && one.Source < len(r.VEX) {
 			signer = r.VEX[one.Source].Signer.String()
 		}
-		list[i] = map[string]any{
-			"id": one.ID, "aliases": texts(one.Aliases), "package": one.Package, "version": one.Version, "purl": one.Product.String(),
-			"severity": one.Severity.String(), "fixable": len(one.Fixed) > 0, "fixedVersions": texts(one.Fixed),
-			"status": string(one.Status), "justification": one.Justification, "statedBy": signer,
-		}
+		value := one.Value()
+		value["statedBy"] = signer
+		list[i] = value
 	}
 	return list
-}
-
-func texts(list []string) []any {
-	values := make([]any, len(list))
-	for i, text := range list {
-		values[i] = text
-	}
-	return values
 }
 
 // Shown bounds the findings of one message.

@@ -45,6 +45,9 @@ func Functions() []Function {
 
 // examples are calls of the functions.
 func examples() map[string]string {
+	const bill = "`{\"bomFormat\": \"CycloneDX\", \"specVersion\": \"1.6\"," +
+		" \"components\": [{\"name\": \"a\", \"purl\": \"pkg:npm/a@1.5.0\", \"licenses\": [{\"expression\": \"MIT AND ISC\"}]}]}`"
+	const scan = "`{\"matches\": [{\"vulnerability\": {\"id\": \"CVE-2026-1\", \"severity\": \"High\"}, \"artifact\": {\"name\": \"a\", \"version\": \"1\"}}]}`"
 	return map[string]string{
 		"abs": "abs(`-2`)", "add": "add('10Mi', '1Gi')", "avg": "avg(`[1, 2]`)", "base64_decode": "base64_decode('aGVsbG8=')",
 		"base64_encode": "base64_encode('hello')", "ceil": "ceil(`1.2`)", "compare": "compare('a', 'b')",
@@ -77,6 +80,11 @@ func examples() map[string]string {
 		"to_lower": "to_lower('WEB')", "to_number": "to_number('1.5')", "to_string": "to_string(`{\"a\": 1}`)",
 		"to_upper": "to_upper('web')", "trim": "trim('--web--', '-')", "trim_prefix": "trim_prefix('v1.2', 'v')",
 		"truncate": "truncate('container', `4`)", "type": "type(`[1]`)", "values": "values(`{\"b\": 1, \"a\": 2}`)",
-		"x509_decode": "x509_decode(certificate)",
+		"packages":                   "packages(" + bill + ")",
+		"packages_of":                "packages_of(" + bill + ", 'pkg:npm/a?vers=<2.0.0')",
+		"packages_not_licensed":      "packages_not_licensed(" + bill + ", `[\"MIT\"]`)",
+		"packages_requiring_license": "packages_requiring_license(" + bill + ", `[\"ISC\"]`)",
+		"vulnerabilities":            "vulnerabilities(" + scan + ", `[]`)",
+		"x509_decode":                "x509_decode(certificate)",
 	}
 }

@@ -98,11 +98,14 @@ func without() map[string]form {
 		"It has no function in CEL.":            {"trim_prefix", "path_canonicalize", "to_boolean"},
 		"The length is a number of the source.": {"truncate"},
 		"A random text differs from one evaluation to the next, so that nothing shows that both forms are equal.": {"random"},
-		"Name resolution is no part of CEL.":                                        {"is_external_url"},
-		"The default registry is a setting of the gateway.":                         {"image_normalize"},
-		"The members of the decoded certificate have other names in CEL.":           {"x509_decode"},
-		"CEL decodes a text without padding, too, which is an error in the source.": {"base64_decode"},
-		"It orders texts; compare them with == or <.":                               {"compare"},
+		"Name resolution is no part of CEL.":                              {"is_external_url"},
+		"The default registry is a setting of the gateway.":               {"image_normalize"},
+		"The members of the decoded certificate have other names in CEL.": {"x509_decode"},
+		"CEL reads the attestation itself: packages(image, attestation, attestors), with isPackage, isLicensed and requiresLicense.": {
+			"packages", "packages_of", "packages_not_licensed", "packages_requiring_license"},
+		"CEL reads the attestations themselves: vulnerabilities(image, scan, scanners, vex, authors).": {"vulnerabilities"},
+		"CEL decodes a text without padding, too, which is an error in the source.":                    {"base64_decode"},
+		"It orders texts; compare them with == or <.":                                                  {"compare"},
 	} {
 		for _, name := range names {
 			all[name] = form{note: reason}

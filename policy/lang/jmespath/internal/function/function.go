@@ -62,7 +62,9 @@ type HostLookup interface {
 // Table lists the functions of Kyverno 1.19, and replacements of the library's own.
 func (l Library) Table() map[string]Function {
 	table := map[string]Function{}
-	for _, functions := range []map[string]Function{textFunctions(), numberFunctions(), l.timeFunctions(), l.dataFunctions(), replacements()} {
+	for _, functions := range []map[string]Function{
+		textFunctions(), numberFunctions(), l.timeFunctions(), l.dataFunctions(), inventoryFunctions(), replacements(),
+	} {
 		maps.Copy(table, functions)
 	}
 	return table
