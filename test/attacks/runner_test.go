@@ -62,6 +62,7 @@ func subjects() []subject {
 		{"Repositories of trust", trustAttacks()},
 		{"Attestations", attestationAttacks()},
 		{"Provenance", provenanceAttacks()},
+		{"Bills of materials and scans", inventoryAttacks()},
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},
