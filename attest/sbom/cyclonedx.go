@@ -25,7 +25,7 @@ func (r *reader) cycloneDX(n document.Node) error {
 
 // components reads the list of an object. Documents of statements are checked for their depth before.
 func (r *reader) components(path string, n document.Node) error {
-	if err := isListOrNone(n, "components"); err != nil {
+	if err := wants(n, []string{"components"}); err != nil {
 		return fmt.Errorf("%s: %w", limit.Text(path, 200), err)
 	}
 	for i, each := range n.Get("components").List() {
@@ -40,6 +40,9 @@ func (r *reader) component(path string, n document.Node) error {
 	name := n.Get("name").Text()
 	if name == "" {
 		return fmt.Errorf("%s has no name", limit.Text(path, 200))
+	}
+	if err := wants(n, []string{"licenses"}, "group", "version", "purl", "type"); err != nil {
+		return fmt.Errorf("%s: %w", limit.Text(path, 200), err)
 	}
 	if group := n.Get("group").Text(); group != "" {
 		name = group + "/" + name

@@ -250,5 +250,22 @@ func (r *reader) licensed(expressions []string) *licenses {
 	return is
 }
 
+// wants refuses a member of another type: it would hide a package URL, a version or a licence. lists are the names of
+// members that are lists, and texts of those that are texts; one that is absent is neither.
+func wants(n document.Node, lists []string, texts ...string) error {
+	for _, name := range lists {
+		if member := n.Get(name); member.Has() && !member.IsList() {
+			return fmt.Errorf("%s is not a list", name)
+		}
+	}
+	for _, name := range texts {
+		member := n.Get(name)
+		if _, ok := member.Value().(string); member.Has() && !ok {
+			return fmt.Errorf("%s is not a text", name)
+		}
+	}
+	return nil
+}
+
 // isAssertion reports whether a document asserts a licence.
 func isAssertion(text string) bool { return text != "" && text != "NOASSERTION" }

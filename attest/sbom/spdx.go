@@ -14,15 +14,21 @@ func (r *reader) spdx2(n document.Node) error {
 	if v := n.Get("spdxVersion").Text(); v != "SPDX-2.2" && v != "SPDX-2.3" {
 		return fmt.Errorf("SPDX version %q is not one of SPDX-2.2, SPDX-2.3 and 3.0", limit.Text(v, 100))
 	}
-	if err := isListOrNone(n, "packages"); err != nil {
+	if err := wants(n, []string{"packages"}); err != nil {
 		return err
 	}
 	for i, p := range n.Get("packages").List() {
 		if p.Get("name").Text() == "" {
 			return fmt.Errorf("packages[%d] has no name", i)
 		}
+		if err := wants(p, []string{"externalRefs"}, "versionInfo", "licenseConcluded", "licenseDeclared", "primaryPackagePurpose"); err != nil {
+			return fmt.Errorf("packages[%d]: %w", i, err)
+		}
 		var urls, expressions []string
 		for _, external := range p.Get("externalRefs").List() {
+			if err := wants(external, nil, "referenceType", "referenceLocator"); err != nil {
+				return fmt.Errorf("packages[%d].externalRefs: %w", i, err)
+			}
 			if external.Get("referenceType").Text() == "purl" {
 				urls = append(urls, external.Get("referenceLocator").Text())
 			}
@@ -36,14 +42,6 @@ func (r *reader) spdx2(n document.Node) error {
 		if err := r.add(p.Get("primaryPackagePurpose").Text(), p.Get("name").Text(), p.Get("versionInfo").Text(), urls, expressions); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// isListOrNone refuses a member of another type than a list: its packages would not be seen.
-func isListOrNone(n document.Node, name string) error {
-	if member := n.Get(name); member.Has() && !member.IsList() {
-		return fmt.Errorf("%s is not a list", name)
 	}
 	return nil
 }
@@ -63,7 +61,7 @@ func (r *reader) spdx3(n document.Node) error {
 	if !ok || !found || version != "3.0" && !strings.HasPrefix(version, "3.0.") {
 		return fmt.Errorf("@context %q is not that of SPDX 3.0", limit.Text(n.Get("@context").Text(), 200))
 	}
-	if err := isListOrNone(n, "@graph"); err != nil {
+	if err := wants(n, []string{"@graph"}); err != nil {
 		return err
 	}
 	r.document.Format, r.document.Version = "SPDX", version
@@ -74,11 +72,17 @@ func (r *reader) spdx3(n document.Node) error {
 		if id == "" || p.Get("name").Text() == "" {
 			return fmt.Errorf("a package has no spdxId or no name: %q", limit.Text(id, 200))
 		}
+		if err := wants(p, []string{"externalIdentifier"}, "software_packageUrl", "software_packageVersion", "software_primaryPurpose"); err != nil {
+			return fmt.Errorf("package %q: %w", limit.Text(id, 200), err)
+		}
 		var urls []string
 		if url := p.Get("software_packageUrl").Text(); url != "" {
 			urls = append(urls, url)
 		}
 		for _, external := range p.Get("externalIdentifier").List() {
+			if err := wants(external, nil, "externalIdentifierType", "identifier"); err != nil {
+				return fmt.Errorf("package %q: externalIdentifier: %w", limit.Text(id, 200), err)
+			}
 			if external.Get("externalIdentifierType").Text() == "packageUrl" {
 				urls = append(urls, external.Get("identifier").Text())
 			}
