@@ -63,6 +63,7 @@ func subjects() []subject {
 		{"Attestations", attestationAttacks()},
 		{"Provenance", provenanceAttacks()},
 		{"Bills of materials and scans", inventoryAttacks()},
+		{"Times of signing", ageAttacks()},
 		{"References and indexes", referenceAttacks()},
 		{"Mirrors", mirrorAttacks()},
 		{"Admission", append(admissionAttacks(), objectAttacks()...)},

@@ -210,6 +210,11 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 		}
 	}
 	fact.Entries = p.provedEntries(fact.SignedAt)
+	for _, entry := range fact.Entries { // sigstore-go returns the time of the first entry of each log alone
+		if !entry.Time.IsZero() && entry.Time.Before(fact.SignedAt) {
+			fact.SignedAt, fact.TimeSource = entry.Time, verify.LogTime
+		}
+	}
 	if p.wantsLog() && len(fact.Entries) == 0 {
 		return verify.Fact{}, &verify.Rejection{
 			Code: verify.BadLogEntry, Expected: "an entry of a transparency log that was in use at the time of signing", Found: "signed at " + stamp(fact.SignedAt),
