@@ -41,7 +41,9 @@ type Configuration struct {
 		Hosts       map[string]Host `json:"hosts,omitempty"`
 		PullSecrets []string        `json:"pullSecrets,omitempty"`
 	} `json:"registries,omitzero"`
-	Trust struct {
+	// Requirements are for images of any name.
+	Requirements []Requirement `json:"requirements,omitempty"`
+	Trust        struct {
 		TrustedRoot string            `json:"trustedRoot,omitempty"`
 		Refresh     bool              `json:"refresh,omitempty"`
 		CacheFolder string            `json:"cacheFolder,omitempty"`
@@ -184,4 +186,11 @@ func (c *Configuration) PlainHTTP(hosts ...string) {
 	for _, host := range hosts {
 		c.Registries.Hosts[host] = Host{PlainHTTP: true}
 	}
+}
+
+// Requirement is what images must meet in addition to their policies.
+type Requirement struct {
+	Images     []string `json:"images,omitempty"`
+	Namespaces []string `json:"namespaces,omitempty"`
+	MinimumAge string   `json:"minimumAge,omitempty"`
 }

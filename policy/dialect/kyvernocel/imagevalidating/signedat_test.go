@@ -133,3 +133,25 @@ func TestSignedAtUndefined(t *testing.T) {
 		}
 	}
 }
+
+// TestSignedAtWarm: the time is part of the cached claim, and costs no request of its own.
+func TestSignedAtWarm(t *testing.T) {
+	h := newEnv(t)
+	const plain, timed = `verifyImageSignatures(image, [attestors.builder]) > 0`, `firstSignedAt(image, [attestors.builder]) < lastSignedAt(image, [attestors.builder])`
+	request := h.stamp(t, "warm", stamped{by: h.key, ago: 4 * time.Hour}, stamped{by: h.key, ago: time.Hour})
+	var cold [2]int64
+	for i, expression := range []string{plain, timed} {
+		policy := strings.Replace(agePolicy, "expression: images.containers.all(image, EXPRESSION)", "expression: >-\n      images.containers.all(image, "+expression+")", 1)
+		g := h.gate(t, h.set(t, policy))
+		first, second := g.Decide(t.Context(), request), g.Decide(t.Context(), request)
+		expect(t, first, expression, gate.Allow, "")
+		expect(t, second, expression, gate.Allow, "")
+		cold[i] = first.Cost.Requests
+		if second.Cost.Requests != 0 {
+			t.Errorf("%s: %d requests when warm", expression, second.Cost.Requests)
+		}
+	}
+	if cold[1] > cold[0] { // the registry client has its own cache
+		t.Errorf("%d requests with the time, %d without", cold[1], cold[0])
+	}
+}
