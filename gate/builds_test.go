@@ -132,6 +132,37 @@ func TestBuildDates(t *testing.T) {
 	}
 }
 
+// TestLevelAlone: every user of a known builder has builds of its level. Provenance that meets a level alone neither
+// dates an image nor verifies it for another policy.
+func TestLevelAlone(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	h.attestedBy(t, app, "https://github.com/stranger/own/.github/workflows/build.yml@refs/heads/main", "https://github.com/stranger/own", 100*time.Hour)
+	h.signedAgo(t, app, h.key, time.Hour)
+	level := requirements.Requirement{Provenance: slsa.Terms{Level: 2}}
+	stranger := requirements.Requirement{Provenance: slsa.Terms{Source: slsa.Source{Repository: "https://github.com/stranger/own"}}}
+	signed := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{loggedBy(1, h.key)}}
+	other := judging{check: policy.Check{Required: true}, action: policy.Enforce, judge: eachSigned(0)}
+	requiring := &policy.Policy{Kind: "Test", Name: "other", Hash: "2", Rules: []policy.Rule{other}}
+	for reason, c := range map[string]struct {
+		policies []*policy.Policy
+		requires []requirements.Requirement
+		want     gate.Result
+	}{
+		"the level":               {nil, []requirements.Requirement{level}, gate.Allow},
+		"the level dates nothing": {nil, []requirements.Requirement{level, minimum(72 * time.Hour)}, gate.Error},
+		"the level dates no image that a policy verifies":   {[]*policy.Policy{signed}, []requirements.Requirement{level, minimum(72 * time.Hour)}, gate.Deny},
+		"a named source dates":                              {[]*policy.Policy{signed}, []requirements.Requirement{stranger, minimum(72 * time.Hour)}, gate.Allow},
+		"the level verifies nothing that a policy requires": {[]*policy.Policy{requiring}, []requirements.Requirement{level}, gate.Deny},
+		"a named source verifies what a policy requires":    {[]*policy.Policy{requiring}, []requirements.Requirement{stranger}, gate.Allow},
+	} {
+		out := decide(t, h.requiring(t, append(c.policies, settings(t, c.requires...))), app.Name)
+		if out.Result != c.want {
+			t.Errorf("%s: %s, want %s: %+v", reason, out.Result, c.want, out.Verdicts[0].Reasons)
+		}
+	}
+}
+
 // TestBuildIsPinnedAndWarm: a digest with provenance runs, and a second decision makes no request.
 func TestBuildIsPinnedAndWarm(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})

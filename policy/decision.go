@@ -29,6 +29,8 @@ type Decision struct {
 	Facts []verify.Fact
 	// BuildLevel is the SLSA build level that the claims show; 0 where it was not verified.
 	BuildLevel int
+	// IsOpen: everyone can have made such claims, so that they are no verification for another policy.
+	IsOpen bool
 }
 
 // Lacking returns the decision with the reason why a required digest is missing, which denies

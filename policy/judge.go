@@ -107,5 +107,5 @@ func Require(decisions []Decision) {
 
 // Proves reports whether the decision has verified claims that count for another policy.
 func (d Decision) Proves(of *Policy) bool {
-	return len(d.Facts) > 0 && (d.Check.Policy.Namespace == "" || d.Check.Policy.Namespace == of.Namespace)
+	return len(d.Facts) > 0 && !d.IsOpen && (d.Check.Policy.Namespace == "" || d.Check.Policy.Namespace == of.Namespace)
 }

@@ -130,7 +130,7 @@ func (j *buildJudge) met(build slsa.Build, fact verify.Fact) policy.Decision {
 		message += " from " + build.Source.String()
 	}
 	return policy.Decision{
-		Result: policy.Pass, BuildLevel: build.Level,
+		Result: policy.Pass, BuildLevel: build.Level, IsOpen: !j.rule.of.Provenance.NamesBuild(),
 		Reasons: []policy.Reason{{Code: policy.Verified, Path: j.rule.path(), Message: message + ", signed by " + fact.Signer.String()}},
 	}
 }
