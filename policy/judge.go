@@ -93,7 +93,9 @@ func Require(decisions []Decision) {
 		if d.Result != Pass || d.Check.Judge == nil || !d.Check.Required {
 			continue
 		}
-		if slices.ContainsFunc(decisions, func(other Decision) bool { return other.Proves(d.Check.Policy) }) {
+		if slices.ContainsFunc(decisions, func(other Decision) bool {
+			return other.Check.Image.Is(d.Check.Image) && other.Proves(d.Check.Policy)
+		}) {
 			continue
 		}
 		d.Result = Fail

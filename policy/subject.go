@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -92,4 +93,11 @@ type Image struct {
 	// Unchanged: the object had the very same text before this update, so that it is not
 	// evaluated.
 	Unchanged bool
+}
+
+// Is reports whether two images of an object are one, under whatever names policies have it: extractors of policies
+// may make several images of one text. The tag next to a digest does not count.
+func (i Image) Is(other Image) bool {
+	a, b := cmp.Or(i.Copy, i.Ref), cmp.Or(other.Copy, other.Ref)
+	return i.Pointer == other.Pointer && a.Repository() == b.Repository() && a.Digest() == b.Digest() && (!a.Digest().IsZero() || a.Tag() == b.Tag())
 }

@@ -28,7 +28,7 @@ func aged(check *policy.Check, decisions []policy.Decision, first func(i int) *v
 	var earliest *verify.Fact
 	verified, open := false, false
 	for i, d := range decisions {
-		if d.Check.Age.Whole {
+		if d.Check.Age.Whole || !d.Check.Image.Is(check.Image) {
 			continue
 		}
 		open = open || d.Result == policy.Indeterminate

@@ -112,7 +112,7 @@ func TestAges(t *testing.T) {
 		{"a check that is skipped", time.Hour, []policy.Decision{of(cluster, policy.Skipped)}, &fact, policy.Indeterminate, policy.NoVerifiedTime},
 		{"a policy of a namespace", time.Hour, []policy.Decision{of(tenant, policy.Pass)}, &fact, policy.Indeterminate, policy.NoVerifiedTime},
 	} {
-		own := &policy.Check{Policy: &policy.Policy{Kind: "Settings"}, Age: age.Bounds{By: "r[0]", Minimum: c.minimum, At: now, Whole: true}}
+		own := &policy.Check{Policy: &policy.Policy{Kind: "Settings"}, Image: check().Image, Age: age.Bounds{By: "r[0]", Minimum: c.minimum, At: now, Whole: true}}
 		decisions := append([]policy.Decision{decide.Check(own, nil)}, c.others...)
 		if decisions[0].Result != policy.Indeterminate || decisions[0].Reasons[0].Code != policy.Internal {
 			t.Errorf("%s: %+v before the other checks are decided", c.reason, decisions[0])

@@ -227,7 +227,7 @@ func Bound(checks []policy.Check) {
 			continue
 		}
 		for j := range checks {
-			if !checks[j].Age.Whole && checks[j].Image.Pointer == checks[i].Image.Pointer {
+			if !checks[j].Age.Whole && checks[j].Image.Is(checks[i].Image) {
 				checks[j].Age = checks[j].Age.Stricter(checks[i].Age)
 			}
 		}
