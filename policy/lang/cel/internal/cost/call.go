@@ -172,6 +172,10 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 			c.run = compiled.run(c.function)
 			return true, nil
 		}
+		if c.function == overloads.Matches {
+			c.run = new(lastPattern).matches
+			return true, nil
+		}
 	}
 	bound, ok := l.bindings[overload]
 	if !ok {

@@ -191,13 +191,18 @@ func checkPattern(expression string) error {
 	if len(expression) > maxPattern {
 		return &ExceededError{What: "the bytes of a regular expression", Most: maxPattern}
 	}
-	if !strings.Contains(expression, "{") && !strings.Contains(strings.ToLower(expression), `\p`) {
+	if !isLarge(expression) {
 		return nil
 	}
 	if size, err := regular.Size(expression); err == nil && size > maxProgram {
 		return &ExceededError{What: "the instructions of a regular expression", Most: maxProgram}
 	}
 	return nil
+}
+
+// isLarge reports whether a regular expression may compile to more than its length suggests.
+func isLarge(expression string) bool {
+	return strings.Contains(expression, "{") || strings.Contains(strings.ToLower(expression), `\p`)
 }
 
 // steps bounds the steps of a regular expression for each letter: its length, or more if it

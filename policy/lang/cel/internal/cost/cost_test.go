@@ -147,6 +147,7 @@ func TestPriceChangesNoResult(t *testing.T) {
 		"regex.extract(x.text, 'z')", "regex.extract(x.text, 'b')", "regex.extract(x.text, 'a(z?)')", "regex.extract(x.text, '(a)(b)')", "regex.extract(x.n, 'a')", "regex.extract(x.text, '(')", "regex.extract(x.text, x.text)",
 		"regex.extractAll(x.text, 'z')", "regex.extractAll(x.text, '([ab])')", "regex.extractAll(x.text, '(z?)')", "regex.extractAll(x.text, '(a)(b)')", "regex.extractAll(x.n, 'a')", "regex.extractAll(x.text, '(')", "regex.extractAll(x.text, x.text)",
 		"x.n.find('b')", "x.n.findAll('b')", "x.text.findAll('.', x.text)", "x.text.findAll('z')", "x.text.findAll('.', 0)", "x.text.find(x.n)",
+		"['a.c', 'a.c', '(', 'z', 'a.c', 'a{1,2}', 'a{1,2}'].filter(p, p == '(' || x.text.matches(p))", "['a', '('].map(p, x.text.matches(p))", "[dyn('a'), 1].map(p, x.text.matches(p))", "[x.text, x.n].map(t, t.matches('a' + x.text))",
 		"x.text.find('b')", "x.text.findAll('.', 2)", "x.text.find('(' + x.text)", "x.text.findAll('b')", "x.text.contains('b') && x.text.startsWith('a') && x.text.endsWith('c')", "x.n.contains('b')",
 		"x.text.replace('b', '-')", "x.text.replace('', '-')", "x.text.replace('b', '-', 1)", "x.n.replace('a', 'b')", "x.list.join()", "x.list.join('-')", "x.n.join()", "x.text.join('-')", "dyn([1, 2]).join()", "x.text.split('')", "'a,b'.split(',', 1)",
 		"'%s %d %.2f'.format([x.text, x.n, x.d])", "x.text.upperAscii().lowerAscii().reverse().trim().charAt(1)", "x.text.substring(1, 2)", "x.text.substring(7)", "x.text.indexOf('c')", "strings.quote(x.text)",

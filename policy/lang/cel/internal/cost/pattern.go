@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/overloads"
@@ -64,6 +65,38 @@ func (p *compiledPattern) run(function string) functions.FunctionOp {
 		}
 		return of(string(text), v[2:])
 	}
+}
+
+// maxKept bounds the regular expressions that are kept although they are not constant, in bytes.
+const maxKept = 256
+
+// lastPattern keeps the last regular expression that a call of matches computed: a value of the data that is a pattern is the
+// same for each element of a loop, and often for the next object.
+type lastPattern struct {
+	last atomic.Pointer[compiledPattern]
+}
+
+func (l *lastPattern) matches(v ...ref.Val) ref.Val {
+	text, ok := v[0].(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v[0])
+	}
+	expression, ok := v[1].(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(v[1])
+	}
+	p := l.last.Load()
+	if p == nil || p.String() != string(expression) {
+		compiled, err := regexp.Compile(string(expression))
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		p = &compiledPattern{compiled}
+		if len(expression) <= maxKept && !isLarge(string(expression)) {
+			l.last.Store(p)
+		}
+	}
+	return types.Bool(p.MatchString(string(text)))
 }
 
 func (p *compiledPattern) findAll(text string, more []ref.Val) ref.Val {
