@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -84,43 +85,50 @@ func Object(content map[string]any) (workload.Object, error) {
 	if content == nil {
 		return workload.Object{}, nil
 	}
-	text, err := json.Marshal(content)
-	if err != nil {
-		return workload.Object{}, err
-	}
-	parsed, err := workload.Parse(text)
-	if err != nil {
-		return parsed, err
-	}
 	if !isValid(content) {
-		return parsed, unfitError{parsed.String()}
+		return workload.Object{}, unfitError{"the object"}
 	}
-	return written(parsed)
+	version, _ := content["apiVersion"].(string)
+	name, _ := content["kind"].(string)
+	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(version, name))
+	if err != nil { // a custom kind
+		if !isMetadata(content["metadata"]) {
+			return workload.Object{}, unfitError{name}
+		}
+		return AsIs(content)
+	}
+	return written(content, name, typed)
 }
 
 // written returns an object of a built-in kind as the type of its kind writes it, with the members that it always writes.
 // Members that the type does not have, which an API server drops, are an error.
-func written(parsed workload.Object) (workload.Object, error) {
-	typed, err := scheme.Scheme.New(schema.FromAPIVersionAndKind(parsed.APIVersion(), parsed.Kind()))
+func written(content map[string]any, name string, typed runtime.Object) (workload.Object, error) {
+	if hasLargeQuantity(content) {
+		return workload.Object{}, unfitError{name}
+	}
+	text, err := json.Marshal(content)
 	if err != nil {
-		return parsed, nil //nolint:nilerr // a custom kind
+		return workload.Object{}, err
 	}
-	if hasLargeQuantity(parsed.Content()) {
-		return parsed, unfitError{parsed.String()}
-	}
-	unknown, err := kubejson.UnmarshalStrict(parsed.JSON(), typed)
+	unknown, err := kubejson.UnmarshalStrict(text, typed)
 	if err != nil || len(unknown) > 0 {
-		return parsed, unfitError{parsed.String()}
+		return workload.Object{}, unfitError{name}
 	}
-	text, err := json.Marshal(typed)
+	text, err = json.Marshal(typed)
 	if err != nil {
-		return parsed, err
+		return workload.Object{}, err
 	}
 	out, err := workload.Parse(text)
-	if err == nil && parsed.Kind() == "Secret" {
+	if err == nil && name == "Secret" {
 		out = stored.Object(out) // with its stringData in its data
 	}
 	return out, err
+}
+
+// isMetadata reports whether a value fits the type of metadata, which objects of custom kinds have, too.
+func isMetadata(meta any) bool {
+	text, err := json.Marshal(meta)
+	return err == nil && json.Unmarshal(text, &metav1.ObjectMeta{}) == nil
 }
 
 // hasLargeQuantity reports whether a text, apart from the metadata, may take minutes to be parsed as a quantity.
@@ -164,10 +172,6 @@ func isValid(content map[string]any) bool {
 		if !slices.Contains(metadataFields(), member) { // an API server drops it
 			return false
 		}
-	}
-	// Objects of custom kinds have the same metadata.
-	if text, err := json.Marshal(meta); err != nil || json.Unmarshal(text, &metav1.ObjectMeta{}) != nil {
-		return false
 	}
 	labels, _ := meta["labels"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
