@@ -53,6 +53,7 @@ func randomMerge(from *rand.Rand) string {
 // TestRandomMerges: source and result make the same object of random merges, or the merge is refused.
 // QUAYMASTER_CONVERT_MERGES is the number of merges.
 func TestRandomMerges(t *testing.T) {
+	objects := podObjects(t)
 	merges := 25
 	if more, err := strconv.Atoi(os.Getenv("QUAYMASTER_CONVERT_MERGES")); err == nil {
 		merges = more
@@ -69,7 +70,7 @@ func TestRandomMerges(t *testing.T) {
 		}
 		converted++
 		source, made, written := bothMutations(t, mutations, text)
-		for _, object := range podObjects() {
+		for _, object := range objects {
 			compareMutations(t, patch, object, source, made, written)
 			if t.Failed() {
 				return

@@ -57,8 +57,15 @@ func mutated(t testing.TB, object map[string]any, policies ...*policy.Policy) st
 	return string(text)
 }
 
-// fitting is an object as an API server stores it; nil for one that it refuses.
-func fitting(t testing.TB, text string) map[string]any {
+// fitted is an object as an API server stores it.
+type fitted struct {
+	text   string
+	object map[string]any
+	json   string
+}
+
+// fitting returns an object as an API server stores it.
+func fitting(t testing.TB, text string) fitted {
 	t.Helper()
 	raw, err := json.Marshal(policytest.Object(t, text))
 	if err != nil {
@@ -69,9 +76,14 @@ func fitting(t testing.TB, text string) map[string]any {
 		t.Fatal(err)
 	}
 	if !stored.Fits(object) {
-		return nil
+		t.Fatalf("%s is no object that an API server stores", text)
 	}
-	return stored.Object(object).Content()
+	content := stored.Object(object).Content()
+	written, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fitted{text, content, string(written)}
 }
 
 // podSpecs are specifications of pods with fields absent, empty and present.
@@ -97,25 +109,18 @@ func podSpecs() []string {
 }
 
 // compareMutations reports whether an object is changed, by both alike.
-func compareMutations(t testing.TB, reason, text string, source *policy.Policy, made []*policy.Policy, written string) (changed bool) {
+func compareMutations(t testing.TB, reason string, of fitted, source *policy.Policy, made []*policy.Policy, written string) (changed bool) {
 	t.Helper()
-	object := fitting(t, text)
-	if object == nil {
-		t.Fatalf("%s is no object that an API server stores", text)
-	}
-	before, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, got := mutated(t, object, source), mutated(t, object, made...)
+	want, got := mutated(t, of.object, source), mutated(t, of.object, made...)
 	if want != got && (!strings.HasPrefix(want, "error") || !strings.HasPrefix(got, "error")) {
-		t.Errorf("%s: %s\n got %s\nwant %s\n%s", reason, text, got, want, written)
+		t.Errorf("%s: %s\n got %s\nwant %s\n%s", reason, of.text, got, want, written)
 	}
-	return want != string(before)
+	return want != of.json
 }
 
 // TestStrategicMerge: source and result make the same object.
 func TestStrategicMerge(t *testing.T) {
+	objects := podObjects(t)
 	mutations := mutating.New(kyvernocel.Options{})
 	for _, c := range []struct{ reason, patch, written string }{
 		{"labels", "metadata: {labels: {app.example/team: shop, tier: web}}", "labels: {'app.example/team': 'shop', 'tier': 'web'}"},
@@ -160,7 +165,7 @@ func TestStrategicMerge(t *testing.T) {
 		if !strings.Contains(strings.ReplaceAll(written, "''", "'"), c.written) {
 			t.Errorf("%s:\n%s\nlacks %s", c.reason, written, c.written)
 		}
-		for _, object := range podObjects() {
+		for _, object := range objects {
 			if compareMutations(t, c.reason, object, source, made, written) {
 				changed++
 			}
@@ -174,6 +179,7 @@ func TestStrategicMerge(t *testing.T) {
 // TestRulesInOrder: each rule changes what the one before it made; rules of which the policies would be
 // applied in another order, by their names, are refused if that may make a difference.
 func TestRulesInOrder(t *testing.T) {
+	objects := podObjects(t)
 	mutations := mutating.New(kyvernocel.Options{})
 	rule := func(name, patch string) string {
 		return "{name: " + name + ", match: {any: [{resources: {kinds: [Pod]}}]}, mutate: {patchStrategicMerge: {" + patch + "}}}"
@@ -189,7 +195,7 @@ func TestRulesInOrder(t *testing.T) {
 		if len(made) != 2 {
 			t.Errorf("%s became %d policies", text, len(made))
 		}
-		for _, object := range podObjects() {
+		for _, object := range objects {
 			compareMutations(t, text, object, source, made, written)
 		}
 	}
@@ -208,15 +214,17 @@ func TestRulesInOrder(t *testing.T) {
 }
 
 // podObjects are pods and controllers.
-func podObjects() (all []string) {
+func podObjects(t testing.TB) (all []fitted) {
+	t.Helper()
+	add := func(text string) { all = append(all, fitting(t, text)) }
 	metas := []string{"", "labels: {app: web, team: bank}, annotations: {a: b}", "labels: {tier: x}, annotations: {safe: 'no', example.com/a: x}"}
 	for i, spec := range podSpecs() {
 		meta := metas[i%len(metas)]
-		all = append(all, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, "+meta+"}, spec: "+spec+"}")
+		add("{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: shop, " + meta + "}, spec: " + spec + "}")
 		if i%2 == 0 {
-			all = append(all, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: p, namespace: shop}, spec: {selector: {}, template: {metadata: {"+meta+"}, spec: "+spec+"}}}")
+			add("{apiVersion: apps/v1, kind: Deployment, metadata: {name: p, namespace: shop}, spec: {selector: {}, template: {metadata: {" + meta + "}, spec: " + spec + "}}}")
 		} else {
-			all = append(all, "{apiVersion: batch/v1, kind: CronJob, metadata: {name: p, namespace: shop}, spec: {schedule: '* * * * *', jobTemplate: {spec: {template: {spec: "+spec+"}}}}}")
+			add("{apiVersion: batch/v1, kind: CronJob, metadata: {name: p, namespace: shop}, spec: {schedule: '* * * * *', jobTemplate: {spec: {template: {spec: " + spec + "}}}}}")
 		}
 	}
 	return all
@@ -224,6 +232,7 @@ func podObjects() (all []string) {
 
 // TestJSONPatch: source and result make the same object.
 func TestJSONPatch(t *testing.T) {
+	objects := podObjects(t)
 	mutations := mutating.New(kyvernocel.Options{})
 	for _, c := range []struct{ reason, mutate, written string }{
 		{"a label", "patchesJson6902: '[{op: add, path: /metadata/labels/tier, value: web}]'", "(has(object.metadata.labels) ? [] : [JSONPatch{op: 'add', path: '/metadata/labels', value: {}}])"},
@@ -275,7 +284,7 @@ func TestJSONPatch(t *testing.T) {
 			t.Errorf("%s:\n%s\nlacks %s", c.reason, written, c.written)
 		}
 		changed := 0
-		for _, object := range podObjects() {
+		for _, object := range objects {
 			if compareMutations(t, c.reason, object, source, made, written) {
 				changed++
 			}
@@ -296,7 +305,7 @@ func TestCustomKind(t *testing.T) {
 		source, made, written := bothMutations(t, mutations, text)
 		changed := false
 		for _, spec := range []string{"", ", spec: {}", ", spec: {size: 1, mode: slow, list: [c], inner: {}}", ", spec: {size: 3, mode: fast, list: [a, b], inner: {list: []}}"} {
-			changed = compareMutations(t, patch, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop, labels: {a: b}}"+spec+"}", source, made, written) || changed
+			changed = compareMutations(t, patch, fitting(t, "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: shop, labels: {a: b}}"+spec+"}"), source, made, written) || changed
 		}
 		if !changed {
 			t.Errorf("%s changes nothing", patch)

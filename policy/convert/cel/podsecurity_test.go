@@ -111,6 +111,34 @@ func podSecurityPolicy(level, version, exclude, settings string) string {
   {name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {podSecurity: {level: %s, version: %s, exclude: %s}}}]}}`, settings, level, version, exclude)
 }
 
+// comparePodSecurity compares a level, in a version and with exclusions, with its result on subjects.
+func comparePodSecurity(t *testing.T, subjects []*policy.Subject, level, version, exclude string) {
+	t.Helper()
+	text := podSecurityPolicy(level, version, exclude, "validationFailureAction: Enforce, failurePolicy: Fail")
+	text = strings.Replace(text, "podSecurity:", "allowExistingViolations: false, podSecurity:", 1)
+	result := convertText(t, text, cel.Options{})
+	if len(result.Problems) > 0 {
+		t.Errorf("%s %s %s: %v", level, version, exclude, result.Problems)
+		return
+	}
+	source, made := sourcePolicy(t, []byte(text)), compiledResults(t, result.Policies)
+	denied := 0
+	for _, s := range subjects {
+		want, why := admits(t, s, source)
+		if got, instead := admits(t, s, made...); got != want {
+			written, _ := cel.YAML(result.Policies)
+			t.Errorf("%s %s %s: %v is admitted %t (%s), was %t (%s)\n%s", level, version, exclude, s.Object.Map(), got, instead, want, why, written)
+			return
+		}
+		if !want {
+			denied++
+		}
+	}
+	if denied == 0 || denied == len(subjects) {
+		t.Errorf("%s %s %s: %d of %d are denied", level, version, exclude, denied, len(subjects))
+	}
+}
+
 // TestPodSecurity: each check in each revision, and each sort of exclusion, forbids the same pods.
 func TestPodSecurity(t *testing.T) {
 	subjects := make([]*policy.Subject, 0, 2000)
@@ -118,29 +146,10 @@ func TestPodSecurity(t *testing.T) {
 		subjects = append(subjects, creation(pod))
 	}
 	compare := func(level, version, exclude string) {
-		text := podSecurityPolicy(level, version, exclude, "validationFailureAction: Enforce, failurePolicy: Fail")
-		text = strings.Replace(text, "podSecurity:", "allowExistingViolations: false, podSecurity:", 1)
-		result := convertText(t, text, cel.Options{})
-		if len(result.Problems) > 0 {
-			t.Errorf("%s %s %s: %v", level, version, exclude, result.Problems)
-			return
-		}
-		source, made := sourcePolicy(t, []byte(text)), compiledResults(t, result.Policies)
-		denied := 0
-		for _, s := range subjects {
-			want, why := admits(t, s, source)
-			if got, instead := admits(t, s, made...); got != want {
-				written, _ := cel.YAML(result.Policies)
-				t.Errorf("%s %s %s: %v is admitted %t (%s), was %t (%s)\n%s", level, version, exclude, s.Object.Map(), got, instead, want, why, written)
-				return
-			}
-			if !want {
-				denied++
-			}
-		}
-		if denied == 0 || denied == len(subjects) {
-			t.Errorf("%s %s %s: %d of %d are denied", level, version, exclude, denied, len(subjects))
-		}
+		t.Run(level+" "+version+" "+exclude, func(t *testing.T) {
+			t.Parallel()
+			comparePodSecurity(t, subjects, level, version, exclude)
+		})
 	}
 	for _, level := range []string{"baseline", "restricted"} {
 		for _, version := range []string{"latest", "v1.0", "v1.18", "v1.19", "v1.24", "v1.25", "v1.26", "v1.27", "v1.29", "v1.31", "v1.32", "v1.34", "v1.36"} {
