@@ -60,6 +60,27 @@ func TestPatchAsServer(t *testing.T) {
 	}
 }
 
+// TestPatchInPlace: a copy of a part that the patch made does not change with it, and the object of the request never changes.
+func TestPatchInPlace(t *testing.T) {
+	for _, c := range []struct{ reason, expression, want string }{
+		{"several changes of a map", "[JSONPatch{op: 'add', path: '/data/a', value: '1'}, JSONPatch{op: 'add', path: '/data/b', value: '2'}, JSONPatch{op: 'remove', path: '/data/n'}]", "map[a:1 b:2]"},
+		{"a change after a copy", "[JSONPatch{op: 'add', path: '/data/a', value: {'x': '1'}}, JSONPatch{op: 'add', path: '/data/a/y', value: '2'}, " +
+			"JSONPatch{op: 'copy', from: '/data/a', path: '/data/b'}, JSONPatch{op: 'add', path: '/data/a/z', value: '3'}, JSONPatch{op: 'remove', path: '/data/b/x'}]", "map[a:map[x:1 y:2 z:3] b:map[y:2] n:1]"},
+		{"a change after a move", "[JSONPatch{op: 'add', path: '/data/a', value: {'x': '1'}}, JSONPatch{op: 'add', path: '/data/a/y', value: '2'}, " +
+			"JSONPatch{op: 'move', from: '/data/a', path: '/data/b'}, JSONPatch{op: 'add', path: '/data/b/z', value: '3'}]", "map[b:map[x:1 y:2 z:3] n:1]"},
+	} {
+		value, err := made(c.expression)
+		if err != nil {
+			t.Fatalf("%s: %v", c.reason, err)
+		}
+		about := target()
+		after, err := mutation.Patch(value, about)
+		if err != nil || fmt.Sprint(after["data"]) != c.want || !reflect.DeepEqual(about, target()) {
+			t.Errorf("%s: %v %v, want %s; the object is %v", c.reason, after["data"], err, c.want, about.Object)
+		}
+	}
+}
+
 func TestCheckIdentity(t *testing.T) {
 	before := target().Object
 	for _, c := range []struct {

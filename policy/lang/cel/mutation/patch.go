@@ -30,10 +30,10 @@ func Patch(made ref.Val, about Target) (map[string]any, error) {
 		return nil, err
 	}
 	var object any = about.Object
-	left := maxWritten
+	p := patcher{left: maxWritten, own: map[uintptr]map[string]any{}}
 	for i := range operations {
 		o := &operations[i]
-		object, err = carryOut(o, object, &left)
+		object, err = p.carryOut(o, object)
 		if errors.Is(err, errTest) {
 			return about.Object, nil
 		}
@@ -45,8 +45,14 @@ func Patch(made ref.Val, about Target) (map[string]any, error) {
 	return changed, nil
 }
 
+// patcher applies the operations of one patch.
+type patcher struct {
+	left int
+	own  map[uintptr]map[string]any // the maps that the patch made, by their addresses
+}
+
 // carryOut applies an operation to an object.
-func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
+func (p *patcher) carryOut(o *patchtype.Operation, object any) (any, error) {
 	path, err := pointer(o.Path)
 	if err != nil {
 		return nil, err
@@ -63,15 +69,15 @@ func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
 		if o.Op == "test" {
 			return object, test(object, path, value)
 		}
-		if err := charge(value, left, 0); err != nil {
+		if err := charge(value, &p.left, 0); err != nil {
 			return nil, err
 		}
 		if o.Op == "replace" {
-			return edit(object, path, replaced(value))
+			return p.edit(object, path, replaced(value))
 		}
-		return edit(object, path, added(value))
+		return p.edit(object, path, added(value))
 	case "remove":
-		return edit(object, path, removed)
+		return p.edit(object, path, removed)
 	case "move", "copy":
 		from, err := pointer(o.From)
 		if err != nil {
@@ -85,16 +91,17 @@ func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
 			return nil, fmt.Errorf("from %s: %w", o.From, err)
 		}
 		if o.Op == "copy" {
-			if err := charge(value, left, 0); err != nil {
+			if err := charge(value, &p.left, 0); err != nil {
 				return nil, err
 			}
+			clear(p.own) // those in the value are at two places now
 		} else {
-			object, err = edit(object, from, removed)
+			object, err = p.edit(object, from, removed)
 			if err != nil {
 				return nil, fmt.Errorf("from %s: %w", o.From, err)
 			}
 		}
-		return edit(object, path, added(value))
+		return p.edit(object, path, added(value))
 	}
 	return nil, fmt.Errorf("%q is no operation: want add, remove, replace, move, copy or test", o.Op)
 }
@@ -168,12 +175,12 @@ func test(object any, path []string, want any) error {
 // holder.
 type change func(holder any, token string) (any, error)
 
-// edit applies a change at a place, on copies of the parents.
-func edit(value any, path []string, does change) (any, error) {
+// edit applies a change at a place, on copies of the parents: one of each map for the patch.
+func (p *patcher) edit(value any, path []string, does change) (any, error) {
 	var holder any
 	switch v := value.(type) {
 	case map[string]any:
-		holder = maps.Clone(v)
+		holder = p.mine(v)
 	case []any:
 		holder = slices.Clone(v)
 	default:
@@ -186,11 +193,21 @@ func edit(value any, path []string, does change) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	member, err = edit(member, path[1:], does)
+	member, err = p.edit(member, path[1:], does)
 	if err != nil {
 		return nil, err
 	}
 	return replaced(member)(holder, path[0])
+}
+
+// mine returns a map that the patch may modify.
+func (p *patcher) mine(of map[string]any) map[string]any {
+	if made, ok := p.own[reflect.ValueOf(of).Pointer()]; ok {
+		return made
+	}
+	made := maps.Clone(of)
+	p.own[reflect.ValueOf(made).Pointer()] = made
+	return made
 }
 
 func added(value any) change {
