@@ -64,7 +64,11 @@ func TestTimes(t *testing.T) {
 	var all []ratio
 	for i := range carried {
 		c := &carried[i]
-		source, result, err := equality.Times(t.Context(), equality.Options{Source: c.pair.Source, Result: c.pair.Result, Objects: 400, Seed: 1}, 5, cpuTime)
+		options := equality.Options{Source: c.pair.Source, Result: c.pair.Result, Objects: 400, Seed: 1}
+		source, result, err := equality.Times(t.Context(), options, 5, cpuTime)
+		if err == nil && float64(result) > 1.5*float64(source) { // more rounds: one with a garbage collection alone decides otherwise
+			source, result, err = equality.Times(t.Context(), options, 40, cpuTime)
+		}
 		if err != nil {
 			t.Errorf("%s: %v", c.name(), err)
 			continue

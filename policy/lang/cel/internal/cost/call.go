@@ -164,17 +164,10 @@ func (l *List) implement(c *pricedCall, overload string) (bool, error) {
 	case operators.Add, "join":
 		c.partial = true // a list keeps its parts as they are, and only texts are joined
 	case overloads.Matches, findName, findAllName, extractName, extractAllName, replaceName:
-		compiled, err := constantPattern(c.arguments)
-		if err != nil && !isLenient(c.function) {
-			return false, fmt.Errorf("%s: %w", c.function, err)
-		}
-		if compiled != nil {
-			c.run = compiled.run(c.function)
-			return true, nil
-		}
-		if c.function == overloads.Matches {
-			c.run = new(lastPattern).matches
-			return true, nil
+		run, err := runOf(c.function, c.arguments)
+		if err != nil || run != nil {
+			c.run = run
+			return run != nil, err
 		}
 	}
 	bound, ok := l.bindings[overload]

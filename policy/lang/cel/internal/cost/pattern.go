@@ -25,6 +25,20 @@ const (
 // isLenient reports whether an invalid constant is an error of the evaluation, as the library has it, and not of the program.
 func isLenient(function string) bool { return strings.HasPrefix(function, "regex.") }
 
+// runOf implements a call that compiles its regular expression once, or keeps the last one; nil for others.
+func runOf(function string, arguments []interpreter.InterpretableV2) (functions.FunctionOp, error) {
+	compiled, err := constantPattern(arguments)
+	switch {
+	case err != nil && !isLenient(function):
+		return nil, fmt.Errorf("%s: %w", function, err)
+	case compiled != nil:
+		return compiled.run(function), nil
+	case function == overloads.Matches:
+		return new(lastPattern).matches, nil
+	}
+	return nil, nil
+}
+
 // compiledPattern is a constant regular expression, which is compiled once.
 type compiledPattern struct{ *regexp.Regexp }
 
