@@ -283,8 +283,7 @@ func (c condition) narrowed(judged judgement, key, value any) judgement {
 	if judged.indeterminate || c.use != exempts && c.use != demands || judged.held != (c.use == exempts) {
 		return judged
 	}
-	r := reference{work: maxWork}
-	if held := r.holds(c.name, key, value); held != judged.held || r.unknown {
+	if !agrees(c.name, key, value, judged.held) {
 		return indeterminate(otherwise)
 	}
 	return judged

@@ -23,8 +23,46 @@ import (
 // what Kyverno denies. The operators of this package differ from it on purpose.
 type reference struct {
 	work work
+	// wholeKey and wholeValue: the whole numbers of a side are int64, as those of a request may be in Kyverno. Those of
+	// policies and of functions are float64, with another text (1e+06) and other comparisons with text.
+	wholeKey, wholeValue bool
 	// unknown: the result is an error in Kyverno, or takes too much work.
 	unknown bool
+}
+
+// agrees reports whether a condition certainly has a result in Kyverno, wherever its numbers come from.
+func agrees(operator string, key, value any, want bool) bool {
+	for _, wholeKey := range readings(key) {
+		for _, wholeValue := range readings(value) {
+			r := reference{work: maxWork, wholeKey: wholeKey, wholeValue: wholeValue}
+			if held := r.holds(operator, key, value); held != want || r.unknown {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// readings are those of the numbers of a side.
+func readings(side any) []bool {
+	list, isList := side.([]any)
+	if isWhole(side) || isList && slices.ContainsFunc(list, isWhole) {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
+
+func isWhole(value any) bool {
+	number, ok := value.(float64)
+	return ok && number == math.Trunc(number) && math.Abs(number) < math.MaxInt64
+}
+
+// textOf is the text of a value in Kyverno.
+func textOf(value any, whole bool) string {
+	if number, ok := value.(float64); ok && whole && isWhole(value) {
+		return strconv.FormatInt(int64(number), 10)
+	}
+	return fmt.Sprint(value)
 }
 
 // holds reports whether a condition holds in Kyverno; false if that is unknown.
@@ -43,7 +81,7 @@ func (r *reference) holds(operator string, key, value any) bool {
 	}
 	switch k := key.(type) {
 	case string, float64, bool:
-		return r.one(operator, fmt.Sprint(k), value)
+		return r.one(operator, textOf(k, r.wholeKey), value)
 	case []any:
 		return r.several(operator, k, value)
 	}
@@ -56,7 +94,7 @@ func (r *reference) one(operator, key string, value any) bool {
 	old := operator == "In" || operator == "NotIn"
 	switch v := value.(type) {
 	case []any:
-		in = slices.ContainsFunc(v, func(item any) bool { return r.alike(key, fmt.Sprint(item)) })
+		in = slices.ContainsFunc(v, func(item any) bool { return r.alike(key, textOf(item, r.wholeValue)) })
 	case string:
 		switch list, ok := listIn(v, !old); {
 		case r.match(v, key):
@@ -83,7 +121,7 @@ func (r *reference) several(operator string, key []any, value any) bool {
 			r.unknown = true // it ends in a panic there
 			return false
 		}
-		keys = append(keys, fmt.Sprint(k))
+		keys = append(keys, textOf(k, r.wholeKey))
 	}
 	var list []string
 	switch v := value.(type) {
@@ -92,7 +130,7 @@ func (r *reference) several(operator string, key []any, value any) bool {
 			if _, isText := item.(string); !isText && old {
 				return false
 			}
-			list = append(list, fmt.Sprint(item))
+			list = append(list, textOf(item, r.wholeValue))
 		}
 	case string:
 		if len(keys) == 1 && keys[0] == v {
@@ -110,7 +148,7 @@ func (r *reference) several(operator string, key []any, value any) bool {
 		if !strings.HasPrefix(operator, "Any") {
 			return false
 		}
-		list = []string{fmt.Sprint(v)}
+		list = []string{textOf(v, r.wholeValue)}
 	default:
 		return false
 	}
@@ -225,6 +263,9 @@ func (r *reference) equal(key, value any) bool {
 		return false
 	case float64:
 		number, err := strconv.ParseFloat(pattern, 64)
+		if r.wholeKey && isWhole(k) {
+			_, err = strconv.ParseInt(pattern, 10, 64)
+		}
 		return reflect.DeepEqual(key, value) || isText && err == nil && number == k
 	case string:
 		if !isText || k == pattern {
