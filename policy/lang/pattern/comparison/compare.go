@@ -119,10 +119,17 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 	if err := b.Spend(cost(c.operand, o.text)); err != nil {
 		return false, err
 	}
-	if v, ok := o.value.(float64); ok && integer.Rounded(v) {
+	matches := wildcard.Match(c.operand, c.hide(o.text))
+	if v, ok := o.value.(float64); ok && integer.Rounded(v) && c.readsDigits(v, matches) {
 		return false, rounded(v)
 	}
-	return wildcard.Match(c.operand, c.hide(o.text)) == (c.operator == equal), nil
+	return matches == (c.operator == equal), nil
+}
+
+// readsDigits reports whether a rounded integer may match otherwise: an operand without digits reads their number alone.
+func (c *comparison) readsDigits(v float64, matches bool) bool {
+	return strings.ContainsAny(c.operand, "0123456789") ||
+		wildcard.Match(c.operand, plain(math.Nextafter(v, math.Inf(-1)))) != matches || wildcard.Match(c.operand, plain(math.Nextafter(v, math.Inf(1)))) != matches
 }
 
 // decide compares quantities. A rounded integer has the order that its neighbours have, too.

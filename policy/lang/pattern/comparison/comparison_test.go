@@ -405,11 +405,20 @@ func TestRoundedIntegers(t *testing.T) {
 		{"all candidates are less", "<9007199254741000", true, false},
 		{"no candidate is more", ">9007199254741000", false, false},
 		{"no candidate is it", 5.0, false, false},
+		{"every candidate has a character", "?*", true, false},
+		{"no candidate is empty", "!?*", false, false},
+		{"no candidate is a word", "!web-*", true, false},
+		{"no candidate is one of two words", "web | api", false, false},
+		{"every candidate has 16 digits", strings.Repeat("?", 16), true, false},
+		{"its first digits are not compared apart from the others", "9*", false, true},
 	} {
 		held, err := holds(c.pattern, rounded)
 		if held != c.want || (err != nil) != c.fail || err != nil && !errors.Is(err, comparison.ErrIndeterminate) {
 			t.Errorf("%s: %v holds: %t, %v", c.reason, c.pattern, held, err)
 		}
+	}
+	if held, err := holds(strings.Repeat("?", 17), 1e16); held || !errors.Is(err, comparison.ErrIndeterminate) {
+		t.Errorf("a candidate of 1e16 has 16 digits: %t, %v", held, err)
 	}
 	if held, err := holds(">9007199254740990", 9007199254740991.0); !held || err != nil {
 		t.Errorf("the largest exact integer: %t, %v", held, err)
