@@ -212,10 +212,13 @@ func (p pair) both(key, value string, ownOfKey, own int) (bool, string) {
 }
 
 // equals is indeterminate for a key of another kind that may mean the value, as "true"
-// for true; in foreign data for any key of another kind.
+// for true; in foreign data for any key of another kind. Two missing values of the data are not equal, as in Kyverno:
+// a null has to be written out.
 func (p pair) equals() judgement {
 	same, doubt := p.equal()
 	switch {
+	case p.key == nil && p.value == nil && !p.spelledKey.plain && !p.spelled.plain:
+		return p.null("both sides are null")
 	case doubt != "":
 		return indeterminate(doubt)
 	case p.unlike() && (p.foreign || p.standsFor(p.key, p.value, 0)):

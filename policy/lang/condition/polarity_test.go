@@ -100,6 +100,10 @@ func TestOperatorsByUse(t *testing.T) {
 		{"an object among texts", key, "AnyIn", `["FAIL"]`, map[string]any{"is": "FAIL"}, nil, "doubt", "doubt", "doubt", "doubt"},
 		// Null, or a missing field with a null in its place.
 		{"null is no text", key, "Equals", `"a"`, nil, nil, "not", "not", "not", "not"},
+		{"null is null where it is written out", key, "Equals", `null`, nil, nil, "held", "held", "held", "held"},
+		{"two missing values are not the same", key, "Equals", value, nil, nil, "not", "not", "doubt", "doubt"},
+		{"nor do they differ", key, "NotEquals", value, nil, nil, "not", "not", "not", "not"},
+		{"a missing value is not one that is there", key, "Equals", value, nil, "a", "not", "not", "not", "not"},
 		{"null differs", key, "NotEquals", `"a"`, nil, nil, "doubt", "doubt", "doubt", "doubt"},
 		{"null in a set", key, "AnyIn", `["a"]`, nil, nil, "not", "not", "doubt", "doubt"},
 		{"null outside of a set", key, "AllNotIn", `["a"]`, nil, nil, "doubt", "doubt", "doubt", "doubt"},
