@@ -173,6 +173,8 @@ func (c *compiler) member(key string, value any, path string, at place) (member,
 		err = refuse(path, "the anchor +() adds in a mutation and has no meaning here: write %s or =(%s)", name, name)
 	case kind == existence:
 		err = checkExistence(value, path)
+	case kind == conditional && at == inTags && value == nil:
+		err = refuse(path, "labels and annotations are never null, so that the condition %s never holds: want a text", key)
 	}
 	if err != nil {
 		return m, err

@@ -139,6 +139,8 @@ func TestCompileErrors(t *testing.T) {
 		{`{"+(a)": "x"}`, "/+(a)", "adds in a mutation", "an anchor for mutation"},
 		{`{"a": [{"+(b)": "x"}]}`, "/a/0/+(b)", "adds in a mutation", "further in"},
 		{`{"=()": "x"}`, "/=()", "without a name", "no name"},
+		{`{"metadata": {"labels": {"(a)": null}}, "b": "y"}`, "/metadata/labels/(a)", "never holds", "a label is never null"},
+		{`{"metadata": {"=(annotations)": {"(a*)": null}}, "b": "y"}`, "/metadata/=(annotations)/(a*)", "never holds", "nor is an annotation"},
 		{`{"data": {"X(a*)": null}}`, "/data/X(a*)", "labels and annotations alone", "a wildcard in a negation of no label"},
 		{`{"data": {"=(a?)": "x"}}`, "/data/=(a?)", "labels and annotations alone", "a wildcard in a key that need not be there"},
 		{`{"spec": {"(a*)": "x", "b": "y"}}`, "/spec/(a*)", "labels and annotations alone", "a wildcard in a condition"},
