@@ -100,6 +100,8 @@ func TestDecide(t *testing.T) {
 		{"an exclusion", pods + "  exclude: {any: [{resources: {names: [web]}}]}\n", pod, ""},
 		{"an exclusion of another", pods + "  exclude: {any: [{resources: {names: [web]}}]}\n", other, "pass"},
 		{"an exclusion by namespaces of an object in none", matching("kinds: [Node]") + "  exclude: {any: [{resources: {namespaceSelector: {matchLabels: {env: prod}}}}]}\n", node, ""},
+		{"such an exclusion of every kind", matching("kinds: [Node]") + "  exclude: {any: [{resources: {kinds: ['*'], namespaceSelector: {matchLabels: {env: prod}}}}]}\n", node, ""},
+		{"and of another kind", matching("kinds: [Node]") + "  exclude: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {env: prod}}}}]}\n", node, "pass"},
 		{"all", "  match: {all: [{resources: {kinds: [Pod]}}, {resources: {names: [web]}}]}\n", pod, "pass"},
 		{"not all", "  match: {all: [{resources: {kinds: [Pod]}}, {resources: {names: [web]}}]}\n", other, ""},
 		{"a condition", pods + where("{{ target.metadata.name }}", "Equals", "web"), pod, "pass"},

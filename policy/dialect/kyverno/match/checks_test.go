@@ -164,9 +164,10 @@ func TestMatchesMore(t *testing.T) {
 		{"a Namespace is in itself", resources("namespaces: [team]"), namespace(""), true, false},
 		{"and in no other", resources("namespaces: [prod]"), namespace(""), false, false},
 		{"what another group calls so is where it is", resources("namespaces: [prod]"), namespace("example.com"), true, false},
-		{"labels of namespaces do not keep Namespaces from a rule, as in Kyverno", selecting, namespace(""), true, false},
+		{"labels of namespaces select no Namespace, as in Kyverno", selecting, namespace(""), false, false},
+		{"unless the rule names the kind", resources("kinds: [Namespace], namespaceSelector: {matchLabels: {env: prod}}"), namespace(""), true, false},
 		{"but what another group calls so", selecting, namespace("example.com"), true, false},
-		{"a cluster-scoped object matches any namespace labels", selecting, func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }, true, false},
+		{"nor a cluster-scoped object", selecting, func(s *policy.Subject) { s.Namespace, s.NamespaceKnown = "", false }, false, false},
 
 		{"a user with known groups, and another group", "any: [{subjects: [{kind: Group, name: ops}]}]", groups, false, false},
 		{"a user with known groups", "any: [{subjects: [{kind: Group, name: dev}]}]", groups, true, false},

@@ -48,7 +48,9 @@ type filter struct {
 	kinds []kindSelector
 	names []string
 	// empty: nothing is named, which matches nothing, as in Kyverno.
-	empty   bool
+	empty bool
+	// ofMatch: it is of the match of a rule, not of an exclusion.
+	ofMatch bool
 	foreign []error // its kinds that exempt nothing in Kyverno
 	Filter
 }
@@ -106,6 +108,7 @@ func CompileSelecting(m Document, path string) (Block, error) {
 		name = "all"
 	}
 	for i, f := range b.filters {
+		b.filters[i].ofMatch = true
 		if f.empty {
 			errs = append(errs, field.Fail(document.Join(path, name+"["+strconv.Itoa(i)+"]"), "is empty, and so would match nothing"))
 		}
@@ -200,20 +203,28 @@ func (f *filter) matchesNamespaceName(s *policy.Subject, polarity Polarity) logi
 // isNamespace reports whether the subject is a Namespace of Kubernetes.
 func isNamespace(s *policy.Subject) bool { return s.Kind == "Namespace" && s.Group == "" }
 
-// matchesNamespace: an object without a namespace has no labels of one. A rule that
-// selects by them applies to it, and no exclusion covers it: its author wrote about
-// namespaces. Kyverno ignores the selector for Namespaces themselves.
+// matchesNamespace: an object without a namespace has no labels of one, and no exclusion covers it. A rule that names its
+// kind applies to it, since it would have no effect otherwise. One that selects the kind with a wildcard does as in Kyverno:
+// to an object without labels, and never to a Namespace: a rule about all objects of some namespaces would refuse those of
+// the cluster. The exclusion of a cleanup policy keeps them.
 func (f *filter) matchesNamespace(s *policy.Subject, polarity Polarity) logic.Value {
 	selector := f.Resources.NamespaceSelector
 	switch {
 	case selector == nil:
 		return logic.Is(true)
 	case isNamespace(s), s.Namespace == "":
-		return logic.Is(polarity == Selecting)
+		return logic.Is(polarity == Selecting && (!f.ofMatch || f.namesKind(s) || !isNamespace(s) && selector.Matches(nil)))
 	case !s.NamespaceKnown && selector.selects():
 		return logic.Indeterminate(ErrNamespaceUnknown)
 	}
 	return logic.Is(selector.Matches(s.NamespaceLabels))
+}
+
+// namesKind reports whether the kind of the subject is written out.
+func (f *filter) namesKind(s *policy.Subject) bool {
+	return slices.ContainsFunc(f.kinds, func(k kindSelector) bool {
+		return !wildcard.Contains(k.kind) && k.kind == s.Kind && wildcard.Match(k.group, s.Group)
+	})
 }
 
 // matchesUser: without a user (a file, a scan) a rule about users applies, and an
