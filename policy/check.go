@@ -180,23 +180,6 @@ type Condition interface {
 	Holds(data any) (holds bool, why string, err error)
 }
 
-// SignedCondition is a Condition that may read the verified time of signing of the statement.
-type SignedCondition interface {
-	Condition
-	// Signed returns the condition for one statement. Where it reads the time and there is none, the
-	// result is an error that wraps age.ErrUnknown.
-	Signed(age.Signing) Condition
-}
-
-// Signed returns a condition for a statement that was signed at a time; the condition itself if it
-// reads no time.
-func Signed(c Condition, at age.Signing) Condition {
-	if signed, ok := c.(SignedCondition); ok {
-		return signed.Signed(at)
-	}
-	return c
-}
-
 // TextCondition is a Condition that reads the JSON text of a predicate: float64 cannot represent
 // all integers above 2^53.
 type TextCondition interface {

@@ -227,7 +227,7 @@ func (g *agreement) holds(fact verify.Fact, at age.Signing) (predicate any, hold
 	if fact.Statement == nil {
 		return nil, false, "", errors.New("the proof carries no statement")
 	}
-	condition := policy.Signed(g.condition, at)
+	condition := Signed(g.condition, at)
 	text, isText := condition.(policy.TextCondition)
 	if !isText || g.denies {
 		if err := json.Unmarshal(fact.Statement.Predicate, &predicate); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/age"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	scripts "github.com/quaymaster/quaymaster/policy/dialect/sigstore/internal/script"
 	"github.com/quaymaster/quaymaster/policy/lang/rego"
 	"github.com/quaymaster/quaymaster/verify"
@@ -130,7 +131,7 @@ func proved(by policy.Requirement, condition policy.Condition, about policy.Ques
 			if err != nil {
 				return nil, fmt.Errorf("the statement %s: %w", f.Origin, err)
 			}
-			holds, _, err := policy.Signed(condition, signings[i]).Holds(predicate)
+			holds, _, err := decide.Signed(condition, signings[i]).Holds(predicate)
 			if errors.Is(err, age.ErrUnknown) {
 				continue // it does not count for the authority either
 			}

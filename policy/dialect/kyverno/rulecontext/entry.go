@@ -69,10 +69,6 @@ func (r *reads) expression(e *variable.Expression, on bool) {
 	}
 }
 
-// Verified is the variable that the conditions of attestations have in addition: the verified time of signing
-// of the statement. No member of a statement replaces it.
-const Verified = age.Variable
-
 // Reserved reports whether a name is one of those that every rule's context has.
 func Reserved(name string) bool {
 	switch name {
@@ -111,7 +107,7 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 func checkName(doc Document, path string) error {
 	head, _, nested := strings.Cut(doc.Name, ".")
 	switch {
-	case doc.Name == "" || Reserved(head) || head == Verified:
+	case doc.Name == "" || Reserved(head) || head == age.Variable:
 		return field.Fail(path, "%q cannot be the name of a variable", doc.Name)
 	case nested && doc.Variable != nil:
 		return field.Fail(path, "%q is a path into %q, which is not supported: write one entry %q with the whole value", doc.Name, head, head)

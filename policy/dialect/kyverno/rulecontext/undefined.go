@@ -34,13 +34,6 @@ func Misspelt(value any, path string) error {
 	return r.spelling(path)
 }
 
-// Reads reports whether a variable in a JSON value reads a name of the context.
-func Reads(value any, name string) bool {
-	var r Reading
-	r.Value(value)
-	return slices.Contains(r.names, name)
-}
-
 // undefinedEntries is Undefined for the entries of a context, which may read each other; inOrder
 // checks their order.
 func undefinedEntries(list []Document, path string, known []string) error {

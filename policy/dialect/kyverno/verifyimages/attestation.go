@@ -35,7 +35,7 @@ func (b builder) attestations(list []imageverification.Attestation, path string)
 		case doc.PredicateType != "" && doc.PredicateType != doc.Type:
 			errs = append(errs, field.Fail(place+".predicateType", "%q contradicts type %q", doc.PredicateType, doc.Type))
 		}
-		if doc.Name != "" && (names[doc.Name] || rulecontext.Reserved(doc.Name) || doc.Name == rulecontext.Verified) {
+		if doc.Name != "" && (names[doc.Name] || rulecontext.Reserved(doc.Name) || doc.Name == age.Variable) {
 			errs = append(errs, field.Fail(place+".name", "%q is taken", doc.Name))
 		}
 		names[doc.Name] = true
@@ -61,9 +61,9 @@ type predicateCondition struct {
 	signed age.Signing
 }
 
-var _ policy.SignedCondition = predicateCondition{}
+var _ policy.Condition = predicateCondition{}
 
-// Signed implements policy.SignedCondition.
+// Signed implements decide.SignedCondition.
 func (c predicateCondition) Signed(at age.Signing) policy.Condition {
 	c.signed = at
 	return c
@@ -80,7 +80,7 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 	}
 	members := merge(predicate, base)
 	if c.dated {
-		members[rulecontext.Verified] = verified(c.signed)
+		members[age.Variable] = verified(c.signed)
 	}
 	result, err := c.conditions.Evaluate(members)
 	if err == nil {
@@ -92,13 +92,13 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 	return false, result.Words(), nil
 }
 
-// verified is the variable of that name for a statement. It replaces a member of the predicate. A default
+// verified is the variable age.Variable for a statement. It replaces a member of the predicate. A default
 // stands in for no part of it: an image of unknown age must not seem old.
 func verified(signed age.Signing) *variable.Deferred {
 	value, err := signed.Value()
 	return variable.DeferPartial(func() (any, error) { return value, err }, func(_ any, path []string) error {
 		if _, ok := value[strings.Join(path, ".")]; len(path) > 0 && !ok {
-			return fmt.Errorf("%s.%s is not defined: there are signedAt and timeSource", rulecontext.Verified, strings.Join(path, "."))
+			return fmt.Errorf("%s.%s is not defined: there are signedAt and timeSource", age.Variable, strings.Join(path, "."))
 		}
 		return nil
 	})
@@ -107,7 +107,7 @@ func verified(signed age.Signing) *variable.Deferred {
 // readsVerified reports whether conditions may read the variable.
 func readsVerified(conditions any) bool {
 	text, err := json.Marshal(conditions)
-	return err != nil || bytes.Contains(text, []byte(rulecontext.Verified))
+	return err != nil || bytes.Contains(text, []byte(age.Variable))
 }
 
 // denyCondition evaluates conditions on predicates by their names. It holds if the image is to be

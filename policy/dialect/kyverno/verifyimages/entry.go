@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
@@ -144,8 +145,8 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		errs = append(errs, field.Fail(path+".deny", "is missing, and without it validate means nothing"))
 	case v.Validate.Deny.Conditions == nil:
 		errs = append(errs, field.Fail(path+".deny.conditions", "is missing"))
-	case rulecontext.Reads(v.Validate.Deny.Conditions, rulecontext.Verified):
-		errs = append(errs, field.Fail(path+".deny.conditions", "%s is the time of one statement: read it in attestations[].conditions", rulecontext.Verified))
+	case c.reads(v.Validate.Deny.Conditions, age.Variable):
+		errs = append(errs, field.Fail(path+".deny.conditions", "%s is the time of one statement: read it in attestations[].conditions", age.Variable))
 	case len(v.Attestations) == 0:
 		errs = append(errs, field.Fail(path+".deny", "refers to attestations by their names, and there is none"))
 	default:
@@ -158,6 +159,16 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	}
 	v.Validate = nil
 	return errors.Join(errs...)
+}
+
+// reads reports whether a value reads a name; false if the value is broken, which is reported elsewhere.
+func (c compiler) reads(value any, name string) bool {
+	t, err := variable.Compile(c.Engine, value)
+	if err != nil {
+		return false
+	}
+	names, _ := t.Reads()
+	return slices.Contains(names, name)
 }
 
 func (c compiler) template(doc any, path string) (*variable.Template, error) {

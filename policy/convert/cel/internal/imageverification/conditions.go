@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/condition"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/jmespath"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/shape"
@@ -94,7 +95,7 @@ func (c *Conditions) within(conditions any, attestation, at string) (jmespath.Sc
 	scope := c.scope
 	scope.Untyped = true
 	for _, name := range names {
-		if name == rulecontext.Verified {
+		if name == age.Variable {
 			return scope, &source.Unsupported{Path: at, Found: name + ": the time of signing (write firstSignedAt or lastSignedAt in CEL)"}
 		}
 		if !rulecontext.Reserved(name) && !scope.Has(name) { // those of the rule precede

@@ -43,7 +43,7 @@ func Compile(text string, o Options) (*Condition, error) {
 }
 
 // OfStatement returns the condition on the statements of a type, given their predicates.
-func (c *Condition) OfStatement(predicateType string) policy.SignedCondition {
+func (c *Condition) OfStatement(predicateType string) policy.TextCondition {
 	return statement{inner: c, predicateType: predicateType}
 }
 
@@ -70,12 +70,9 @@ type statement struct {
 	signed        age.Signing
 }
 
-var _ interface {
-	policy.TextCondition
-	policy.SignedCondition
-} = statement{}
+var _ policy.TextCondition = statement{}
 
-// Signed implements policy.SignedCondition.
+// Signed implements decide.SignedCondition.
 func (c statement) Signed(at age.Signing) policy.Condition {
 	c.signed = at
 	return c
