@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,11 +15,8 @@ import (
 // attestations.sbom, [attestors.builder], duration("720h")). Without the age, bills of any age count.
 func (e *evaluation) packages(_ context.Context, arguments []ref.Val) (any, error) {
 	place, err := e.place(arguments[0])
-	if err != nil {
-		return nil, err
-	}
-	bounds, err := e.maximumAge(packages.Name, arguments[3:])
-	if err != nil {
+	bounds, failed := e.maximumAge(packages.Name, arguments[3:])
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	bills, missing, err := e.signed(place, arguments[1], arguments[2])

@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/age"
 	"github.com/quaymaster/quaymaster/policy/findings"
@@ -23,11 +23,8 @@ import (
 // of any age count.
 func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (any, error) {
 	place, err := e.place(arguments[0])
-	if err != nil {
-		return nil, err
-	}
-	bounds, err := e.maximumAge(vulnerabilities, arguments[5:])
-	if err != nil {
+	bounds, failed := e.maximumAge(vulnerabilities, arguments[5:])
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	scans, missing, err := e.signed(place, arguments[1], arguments[2])
@@ -41,7 +38,7 @@ func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (an
 	if err != nil {
 		return nil, err
 	}
-	evidence := findings.Evidence{Scans: scans, VEX: slices.Concat(statements...), Repository: e.repository(place), Age: bounds}
+	evidence := findings.Evidence{Scans: scans, VEX: slices.Concat(statements...), Repository: e.given[place].Check.Image.Ref.Repository(), Age: bounds}
 	report, err := findings.Join(evidence)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", vulnerabilities, err)
@@ -51,38 +48,11 @@ func (e *evaluation) vulnerabilities(_ context.Context, arguments []ref.Val) (an
 	values := report.Values()
 	if len(unread) > 0 {
 		for i := range values {
-			values[i] = cel.Partial(unstated{values[i].(map[string]any), errors.Join(wrapped(unread)...)})
+			values[i] = cel.Partial(findings.Unstated{Finding: values[i].(map[string]any), Unread: errors.Join(wrapped(unread)...)})
 		}
 	}
 	return cel.Doubles(values), nil
 }
-
-// unstated is a finding while a VEX document is unread: it may excuse the finding, or confirm what the read
-// ones excuse.
-type unstated struct {
-	members map[string]any
-	unread  error
-}
-
-// Member implements cel.PartialObject.
-func (u unstated) Member(name string) (any, bool) {
-	if u.Unknown(name) != nil {
-		return nil, false
-	}
-	value, ok := u.members[name]
-	return value, ok
-}
-
-// Unknown implements cel.PartialObject.
-func (u unstated) Unknown(name string) error {
-	if name == "status" || name == "justification" || name == "statedBy" {
-		return u.unread
-	}
-	return nil
-}
-
-// Members implements cel.PartialObject.
-func (u unstated) Members() (map[string]any, error) { return nil, u.unread }
 
 // place returns the position of the image in a text.
 func (e *evaluation) place(argument ref.Val) (int, error) {
@@ -109,10 +79,6 @@ func (e *evaluation) maximumAge(function string, arguments []ref.Val) (age.Bound
 	}
 	bounds.Maximum = most
 	return bounds, nil
-}
-
-func (e *evaluation) repository(i int) image.Repository {
-	return e.given[i].Check.Image.Ref.Repository()
 }
 
 // signed returns the facts of an attestation by attestor, and the evidence that could not be verified and
