@@ -50,6 +50,8 @@ type Entry struct {
 	// its compiled form, if it has no variables.
 	template *variable.Template
 	static   *prepared
+	// patterns are those of the images; nil if they depend on a variable.
+	patterns []string
 	builder  builder
 
 	conditions []*condition.Conditions // late, by attestation; nil for none
@@ -111,6 +113,9 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	if e.template.Plain() {
 		e.static = made
 	}
+	if made != nil && !slices.ContainsFunc(v.ImageReferences, c.varies) {
+		e.patterns = made.references
+	}
 	return e, errors.Join(errs...)
 }
 
@@ -171,6 +176,12 @@ func (c compiler) reads(value any, name string) bool {
 	return slices.Contains(names, name)
 }
 
+// varies reports whether a text has a variable.
+func (c compiler) varies(text string) bool {
+	t, err := variable.Compile(c.Engine, text)
+	return err != nil || !t.Plain()
+}
+
 func (c compiler) template(doc any, path string) (*variable.Template, error) {
 	t, err := variable.Compile(c.Engine, doc)
 	return t, field.Below(path, err)
@@ -208,10 +219,7 @@ func (e *Entry) Pins() bool { return e.pins }
 
 // Patterns returns the entry's image patterns; false if they depend on a variable.
 func (e *Entry) Patterns() ([]string, bool) {
-	if e.static == nil {
-		return nil, false
-	}
-	return e.static.references, true
+	return e.patterns, e.patterns != nil
 }
 
 // Checks returns the entry's checks for each image that it concerns.
