@@ -10,18 +10,14 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/celtext"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/imageverification"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/jmespath"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/selection"
-	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/shape"
-	"github.com/quaymaster/quaymaster/policy/convert/cel/internal/term"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/convert/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
-	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 )
 
 // platformsAnnotation selects the images of an index that are verified.
@@ -40,12 +36,11 @@ type imageSpec struct {
 
 // imagesRule is a rule that verifies images.
 type imagesRule struct {
-	Name          string                 `json:"name"`
-	Match         match.Document         `json:"match"`
-	Exclude       *match.Document        `json:"exclude"`
-	Context       []rulecontext.Document `json:"context"`
-	Preconditions any                    `json:"preconditions"`
-	VerifyImages  []json.RawMessage      `json:"verifyImages"`
+	Name          string            `json:"name"`
+	Match         match.Document    `json:"match"`
+	Exclude       *match.Document   `json:"exclude"`
+	Preconditions any               `json:"preconditions"`
+	VerifyImages  []json.RawMessage `json:"verifyImages"`
 }
 
 // verifyImages converts a rule about images: each of its entries becomes a policy.
@@ -54,12 +49,12 @@ func (c *converter) verifyImages(d source.Document, doc *document, compiled *pol
 	var from imagesRule
 	err := json.Unmarshal(text.raw, &from)
 	if err == nil {
-		err = onlyFields(text.raw, "name", "match", "exclude", "context", "preconditions", "verifyImages", "skipBackgroundRequests")
+		err = onlyFields(text.raw, "name", "match", "exclude", "preconditions", "verifyImages", "skipBackgroundRequests")
 	}
 	if err != nil {
 		c.refuse(d, text.at, err)
 	}
-	settings, scope, err := c.imagesSelected(from, doc.Metadata.Namespace != "", compiled, text)
+	settings, scope, err := c.imagesSelected(from, compiled, text)
 	if err != nil {
 		c.refuse(d, text.at, err)
 	}
@@ -99,7 +94,7 @@ func (v *verifies) label() string { return v.settings.name + v.number }
 func (v *verifies) names() []string { return []string{v.settings.name} }
 
 // imagesSelected writes the objects of a rule: a precondition on the operation as operations, others as a condition.
-func (c *converter) imagesSelected(from imagesRule, namespaced bool, compiled *policy.Policy, text ruleText) (*rule, jmespath.Scope, error) {
+func (c *converter) imagesSelected(from imagesRule, compiled *policy.Policy, text ruleText) (*rule, jmespath.Scope, error) {
 	operations := []string{"CREATE", "UPDATE"}
 	r := &rule{name: from.Name}
 	scope := jmespath.Scope{Object: requirement.ShapeOf(c.types, from.Match), Operations: operations}
@@ -113,11 +108,6 @@ func (c *converter) imagesSelected(from imagesRule, namespaced bool, compiled *p
 			return r, scope, &source.Unsupported{Path: "preconditions", Found: "no operation of the match"}
 		}
 		_, from.Preconditions = requirement.Operations(from.Preconditions, operations)
-	}
-	var err error
-	r.variables, scope, err = requirement.Entries(from.Context, scope, namespaced)
-	if err != nil {
-		return r, scope, err
 	}
 	made, err := requirement.Of(requirement.Rule{Preconditions: from.Preconditions}, scope)
 	if err != nil {
@@ -138,7 +128,7 @@ func (c *converter) imagesEntry(d source.Document, raw json.RawMessage, at strin
 		c.refuse(d, at, err)
 		return nil
 	}
-	p, ok := kyverno.Entry(c.Conversion, rest, d.At(at), func(text string) (string, error) { return signerText(text, scope) })
+	p, ok := kyverno.Entry(c.Conversion, rest, d.At(at))
 	if !ok {
 		return nil
 	}
@@ -151,18 +141,6 @@ func (c *converter) imagesEntry(d source.Document, raw json.RawMessage, at strin
 	return p
 }
 
-// signerText writes a key or a certificate that has variables as an expression of a text.
-func signerText(text string, scope jmespath.Scope) (string, error) {
-	made, err := jmespath.Template(text, scope)
-	switch {
-	case err != nil:
-		return "", err
-	case !made.Is(shape.Text) || made.Null || len(made.Guards) > 0:
-		return "", &source.Unsupported{Found: "a variable that may be no text"}
-	}
-	return made.In(term.Primary), nil
-}
-
 // policy writes an entry with the settings of its policy and the selection of its rule.
 func (v *verifies) policy(doc *document, name string) Policy {
 	action := doc.Spec.ValidationFailureAction
@@ -172,9 +150,6 @@ func (v *verifies) policy(doc *document, name string) Policy {
 	v.settings.actions = actionsOf(strings.EqualFold(action, string(policy.Enforce)), doc.Spec.EmitWarning)
 	p := (&group{first: &v.settings}).policy(doc, name)
 	common, _ := p.spec.(*spec) // as group writes it
-	for _, one := range v.settings.variables {
-		common.Variables = append(common.Variables, admission.Variable{Name: one.Name, Expression: celtext.Lines(one.Expression)})
-	}
 	return policyOf(doc, "ImageValidatingPolicy", name, &imageSpec{
 		spec: common, Images: v.entry.Images, Pin: v.entry.Pin, Credentials: v.entry.Credentials,
 		Attestors: v.entry.Attestors, Attestations: v.entry.Attestations, Validations: v.entry.Validations,

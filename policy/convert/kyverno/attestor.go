@@ -13,9 +13,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 )
 
-// byHand is the remedy for variables.
-const byHand = "write its value, or a CEL expression into the new policy by hand"
-
 // maxDepth bounds sets of attestors within sets.
 const maxDepth = 10
 
@@ -35,7 +32,6 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 	}
 	var names, nested []string
 	var signers [][]ivp.Attestor // of what counts: each nested set, and each key
-	single := ""
 	for i, one := range set.Entries {
 		place, before := source.Index(at+".entries", i), len(b.ivp.Attestors)
 		if one.Attestor != nil {
@@ -48,9 +44,6 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 		}
 		names = append(names, b.member(one, place)...)
 		signers = slices.AppendSeq(signers, slices.Chunk(b.ivp.Attestors[before:], 1))
-		if set.Count == nil {
-			single += oneKeyEach(b.ivp.Attestors[before:])
-		}
 	}
 	total := len(names) + len(nested)
 	least := total
@@ -62,7 +55,7 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 		return ""
 	}
 	if len(nested) == 0 {
-		return asked(attestation, names, least) + single
+		return asked(attestation, names, least)
 	}
 	if least > 1 {
 		b.overlap(signers, least, at)
@@ -71,18 +64,7 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 	for _, name := range names {
 		demands = append(demands, asked(attestation, []string{name}, 1))
 	}
-	return "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(least) + single
-}
-
-// oneKeyEach requires that a text which an expression has is one key: each of several would have to sign in the
-// source, and any of them does in the result.
-func oneKeyEach(attestors []ivp.Attestor) (text string) {
-	for _, a := range attestors {
-		if a.Cosign != nil && a.Cosign.Key != nil && a.Cosign.Key.Expression != "" {
-			text += " && " + a.Cosign.Key.Expression + ".split('-----BEGIN ').size() <= 2"
-		}
-	}
-	return text
+	return "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(least)
 }
 
 // overlap refuses a signer that is in two of the entries, or twice in one, and notes that one may be:
@@ -120,7 +102,7 @@ func compare(a, b ivp.Attestor) (isSame, isKnown bool) {
 		return shares(one.Chain, other.Chain) || shares(one.Certificate, other.Chain) || shares(one.Chain, other.Certificate), false
 	case a.Cosign.Key != nil && b.Cosign.Key != nil:
 		one, other := *a.Cosign.Key, *b.Cosign.Key
-		return one.Data == other.Data && one.KMS == other.KMS && one.Expression == other.Expression, one.Data != "" && other.Data != ""
+		return one.Data == other.Data && one.KMS == other.KMS, one.Data != "" && other.Data != ""
 	case a.Cosign.Keyless != nil && b.Cosign.Keyless != nil:
 		one, other := a.Cosign.Keyless.Identities[0], b.Cosign.Keyless.Identities[0]
 		return one == other, one.IssuerRegExp+one.SubjectRegExp+other.IssuerRegExp+other.SubjectRegExp == ""
@@ -132,9 +114,6 @@ func compare(a, b ivp.Attestor) (isSame, isKnown bool) {
 func shares(one, other *ivp.Value) bool {
 	if one == nil || other == nil {
 		return false
-	}
-	if one.Expression != "" && one.Expression == other.Expression {
-		return true
 	}
 	for block := range strings.SplitAfterSeq(one.Value, "-----END CERTIFICATE-----\n") {
 		if block != "" && strings.Contains(other.Value, block) {
@@ -203,41 +182,13 @@ func (b *builder) notary(one imageverification.Attestor, at string) []string {
 	if one.Repository != "" || b.entry.Repository != "" {
 		b.Refuse(at+".repository", "is another place for signatures", "a notary attestor has none: keep the rule as it is")
 	}
-	if strings.Contains(one.Certificates.Certificate+one.Certificates.CertificateChain, "{{") {
-		return b.computedStore(*one.Certificates, at+".certificates")
-	}
 	certs := append(b.blocks(one.Certificates.Certificate, at+".certificates.cert"), b.blocks(one.Certificates.CertificateChain, at+".certificates.certChain")...)
 	if len(certs) == 0 {
 		b.Refuse(at+".certificates", "is empty", "give cert or certChain")
 	}
-	return b.trusting(ivp.TrustStore(certs, nil))
-}
-
-func (b *builder) trusting(store *ivp.Notary) []string {
 	name := ivp.AttestorName("notary", b.taken)
-	b.ivp.Attestors = append(b.ivp.Attestors, ivp.Attestor{Name: name, Notary: store})
+	b.ivp.Attestors = append(b.ivp.Attestors, ivp.Attestor{Name: name, Notary: ivp.TrustStore(certs, nil)})
 	return []string{name}
-}
-
-// computedStore is a trust store that an expression has.
-func (b *builder) computedStore(k imageverification.Certificates, at string) []string {
-	if k.Certificate != "" && k.CertificateChain != "" {
-		b.Refuse(at, "has cert and certChain, and a variable", "write all certificates into one")
-	}
-	return b.trusting(&ivp.Notary{Certs: &ivp.Value{Expression: b.computed(k.Certificate+k.CertificateChain, at)}})
-}
-
-// computed writes a text with variables as an expression.
-func (b *builder) computed(text, at string) string {
-	if b.expression == nil {
-		b.Refuse(at, fmt.Sprintf("%q has a variable of JMESPath", text), byHand)
-		return ""
-	}
-	made, err := b.expression(text)
-	if err != nil {
-		b.Refuse(at, err.Error(), byHand)
-	}
-	return made
 }
 
 func (b *builder) blocks(text, at string) []string {
@@ -273,8 +224,6 @@ func (b *builder) keys(k imageverification.Keys, algorithm, at string) []ivp.Key
 		b.Refuse(at+".kms", fmt.Sprintf("%q", k.KMS), "want awskms://, azurekms://, gcpkms:// or hashivault://")
 	case k.KMS != "":
 		return []ivp.Key{{KMS: k.KMS, Hash: algorithm}}
-	case strings.Contains(text, "{{"):
-		return []ivp.Key{{Expression: b.computed(text, at+".publicKeys"), Hash: algorithm}}
 	case source.IsKMS(text) || regexp.MustCompile(`^k8s://[^/\s]+/[^/\s]+$`).MatchString(text):
 		return []ivp.Key{{KMS: text, Hash: algorithm}}
 	default:
@@ -319,7 +268,7 @@ func (b *builder) certificates(k imageverification.Certificates, algorithm, at s
 	if algorithm != "" && algorithm != "sha256" {
 		b.Refuse(at, fmt.Sprintf("the signatureAlgorithm %q", algorithm), "a certificate attestor has sha256 alone")
 	}
-	cert, chain := b.constant(k.Certificate, at+".cert"), b.constant(k.CertificateChain, at+".certChain")
+	cert, chain := b.blocks(k.Certificate, at+".cert"), b.blocks(k.CertificateChain, at+".certChain")
 	c := &ivp.Certificates{}
 	if len(cert) > 0 {
 		c.Certificate = &ivp.Value{Value: strings.Join(cert, "")}
@@ -331,15 +280,6 @@ func (b *builder) certificates(k imageverification.Certificates, algorithm, at s
 		b.Refuse(at, "is empty", "give cert or certChain")
 	}
 	return ivp.Attestor{Name: "certificate", Cosign: &ivp.Cosign{Certificate: c, CTLog: b.logs(k.Rekor, k.CTLog, at)}}
-}
-
-// constant are the certificates of a text, which has no variables.
-func (b *builder) constant(text, at string) []string {
-	if strings.Contains(text, "{{") {
-		b.Refuse(at, fmt.Sprintf("%q has a variable of JMESPath", text), byHand)
-		return nil
-	}
-	return b.blocks(text, at)
 }
 
 func (b *builder) logs(rekor *imageverification.Rekor, ctlog *imageverification.CTLog, at string) *ivp.CTLog {

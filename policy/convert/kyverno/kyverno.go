@@ -17,18 +17,11 @@ import (
 )
 
 // reader converts the fields that it supports.
-type reader struct {
-	*source.Conversion
-	// expression writes a text with variables in CEL; nil refuses them.
-	expression Expression
-}
-
-// Expression writes a text with variables of JMESPath as an expression of CEL.
-type Expression func(text string) (string, error)
+type reader struct{ *source.Conversion }
 
 // Read adds the policies of each ClusterPolicy or Policy.
 func Read(conversion *source.Conversion, documents []source.Document) {
-	c := reader{Conversion: conversion}
+	c := reader{conversion}
 	for _, d := range documents {
 		var doc document
 		if !c.Decode(d.Text, &doc, d.Prefix) {
@@ -167,9 +160,9 @@ func (c reader) rule(rule rule, template ivp.Policy, at string) {
 
 // Entry converts an entry of verifyImages: its images, signers, statements and their requirements. Deprecated
 // fields are read as those that replace them. A part that has no form is a problem of the conversion, with its path
-// below at. Expression writes keys and certificates that have variables; nil refuses them.
-func Entry(conversion *source.Conversion, raw json.RawMessage, at string, expression Expression) (*ivp.Policy, bool) {
-	c := reader{conversion, expression}
+// below at.
+func Entry(conversion *source.Conversion, raw json.RawMessage, at string) (*ivp.Policy, bool) {
+	c := reader{conversion}
 	before := len(c.Problems)
 	p := &ivp.Policy{}
 	var entry imageverification.Entry
@@ -194,7 +187,7 @@ func (c reader) variables(raw json.RawMessage, at string) bool {
 		case string:
 			if strings.Contains(v, "{{") {
 				found = true
-				c.Refuse(at, fmt.Sprintf("%q has a variable of JMESPath", v), byHand)
+				c.Refuse(at, fmt.Sprintf("%q has a variable of JMESPath", v), "write its value, or a CEL expression into the new policy by hand")
 			}
 		case []any:
 			for i, one := range v {
@@ -203,9 +196,6 @@ func (c reader) variables(raw json.RawMessage, at string) bool {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
 				_, text := v[name].(string) // of annotations, which have free names
-				if text && c.expression != nil && slices.Contains([]string{"publicKeys", "cert", "certChain"}, name) {
-					continue // an expression, or refused where it is read
-				}
 				if text || name != "conditions" && name != "validate" {
 					walk(v[name], source.Below(at, name))
 				}

@@ -112,12 +112,11 @@ type Cosign struct {
 	TrustedRoot *Value            `json:"trustedRoot,omitempty" yaml:"trustedRoot,omitempty"`
 }
 
-// Key is a public key, in PEM or in a key management service, or an expression with one.
+// Key is a public key, in PEM or in a key management service.
 type Key struct {
-	Data       string `json:"data,omitempty" yaml:"data,omitempty"`
-	KMS        string `json:"kms,omitempty" yaml:"kms,omitempty"`
-	Expression string `json:"expression,omitempty" yaml:"expression,omitempty"`
-	Hash       string `json:"hashAlgorithm,omitempty" yaml:"hashAlgorithm,omitempty"`
+	Data string `json:"data,omitempty" yaml:"data,omitempty"`
+	KMS  string `json:"kms,omitempty" yaml:"kms,omitempty"`
+	Hash string `json:"hashAlgorithm,omitempty" yaml:"hashAlgorithm,omitempty"`
 }
 
 // Keyless is a signer with certificates of an authority like Fulcio.
@@ -170,10 +169,9 @@ type Notary struct {
 	TSACerts *Value `json:"tsaCerts,omitempty" yaml:"tsaCerts,omitempty"`
 }
 
-// Value is a text in the policy itself, or an expression that has it.
+// Value is a text in the policy itself.
 type Value struct {
-	Value      string `json:"value,omitempty" yaml:"value,omitempty"`
-	Expression string `json:"expression,omitempty" yaml:"expression,omitempty"`
+	Value string `json:"value" yaml:"value"`
 }
 
 // Attestation is a kind of statement: an in-toto predicate, or an artifact that refers
