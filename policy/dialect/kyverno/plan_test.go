@@ -384,6 +384,19 @@ func TestImagesThatAreLeftAlone(t *testing.T) {
 	}
 }
 
+// TestKeysThatAreLookedUp: a key of a ConfigMap concerns the images of its entry alone.
+func TestKeysThatAreLookedUp(t *testing.T) {
+	r := ruleOf(t, compile(t, configMaps{}, "    verifyImages:\n    - imageReferences: [\"*\"]\n",
+		"    context: [{name: keys, configMap: {name: gone}}]\n    verifyImages:\n    - imageReferences: ['ghcr.io/*']\n"+
+			"      attestors: [{entries: [{keys: {publicKeys: '{{ keys.data.key }}'}}]}]\n    - imageReferences: ['quay.io/*']\n"), "signed")
+	for image, good := range map[string]bool{"nginx": true, "ghcr.io/team/web:v1": false, "quay.io/team/web:v1": false} {
+		plan, err := r.Plan(t.Context(), pod("a"), []policy.Image{container(image)})
+		if (err == nil) != good || len(plan.Checks) != 0 {
+			t.Errorf("%s: %+v, %v", image, plan, err)
+		}
+	}
+}
+
 // TestImagePatterns: the images that a rule matches, as far as they are known without an
 // object.
 func TestImagePatterns(t *testing.T) {

@@ -99,8 +99,8 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		case len(own) > 0 && g.from.IntN(4) > 0:
 			p := own[g.from.IntN(len(own))]
 			at, value = append(within, p.path...), g.drawn(p.near)
-			if of.IsImageData() && !p.shape.Takes(value) {
-				continue // the specification of images gives the members types
+			if of.IsImageData() && (!p.shape.Takes(value) || !isOfImage(p.path, value)) {
+				continue
 			}
 		case len(g.paths) > 0 && !of.IsImageData():
 			p := g.from.IntN(len(g.paths))
@@ -149,6 +149,21 @@ func ImageData(other map[string]any) map[string]any {
 		}
 	}
 	return data
+}
+
+// isOfImage reports whether a member of a manifest or configuration may have a value by the image specification, which has
+// texts, and numbers for sizes.
+func isOfImage(at facts.Path, value any) bool {
+	isSize := slices.Contains([]string{"size", "schemaVersion"}, at[len(at)-1])
+	switch value.(type) {
+	case string:
+		return !isSize
+	case facts.Absent, []any, map[string]any:
+		return true
+	case float64, int, int64, json.Number:
+		return isSize
+	}
+	return false
 }
 
 // drawn is a value next to a path, or any.
