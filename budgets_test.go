@@ -44,7 +44,7 @@ var budgets = []budget{
 			"verify/trust":                       {2350, oneRoot},
 			"cluster":                            {2301, oneClient},
 			"attest":                             {2249, formats},
-			"workload":                           {2000, planned},
+			"workload":                           {2010, planned},
 			"report/compare":                     {2040, results},
 			"policy/dialect/kyverno":             {1905, planned},
 			"registry/registrytest":              {1800, faults},

@@ -170,7 +170,7 @@ func TestFactsOfOlderRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "6": false, "7": false, "": false, "999": false} {
+	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "6": false, "7": false, "8": false, "": false, "999": false} {
 		other := strings.Replace(key.String(), `["`+formatVersion+`"`, `["`+version+`"`, 1)
 		if _, err := ParseKey(other); (err == nil) != adopted {
 			t.Errorf("version %q of a key: %v", version, err)

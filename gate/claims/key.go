@@ -88,7 +88,7 @@ const maxKey = 4 << 10
 // formatVersion changes with the meaning of a key or an entry, and whenever verification becomes
 // stricter: claims that older rules accepted are verified again, whether a replica, the
 // shared store or a snapshot holds them.
-const formatVersion = "8"
+const formatVersion = "9"
 
 // String returns the key as other replicas are asked for it: a JSON array of its parts.
 func (k Key) String() string {

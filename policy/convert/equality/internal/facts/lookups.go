@@ -52,16 +52,6 @@ func (f *Facts) lookup(entry map[string]any, name string, in scope) []Path {
 	return root
 }
 
-// ImageData is the look-up of a registry's data of an image. An object stands for it, with the data in its member data.
-func ImageData(key string) Lookup {
-	return Lookup{Group: "registry.example", Version: "v1", Kind: "ImageData", Resource: "imagedata", Key: key}
-}
-
-// IsImageData reports whether the look-up is one of ImageData.
-func (of *Lookup) IsImageData() bool {
-	return of.Kind == ImageData("").Kind && of.Group == ImageData("").Group
-}
-
 func (f *Facts) addLookup(of Lookup) {
 	for _, known := range f.Lookups {
 		if of.Key == "" {

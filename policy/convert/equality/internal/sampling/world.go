@@ -88,7 +88,7 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 	root := of.kind.base()
 	within := facts.Path{}
 	if of.IsImageData() {
-		root["data"] = ImageData(nil)
+		root["data"] = facts.ImageDataWith(nil, Now())
 		within = facts.Path{"data"}
 	}
 	for range 1 + g.from.IntN(3) {
@@ -99,7 +99,7 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		case len(own) > 0 && g.from.IntN(4) > 0:
 			p := own[g.from.IntN(len(own))]
 			at, value = append(within, p.path...), g.drawn(p.near)
-			if of.IsImageData() && (!p.shape.Takes(value) || !isOfImage(p.path, value)) {
+			if of.IsImageData() && (!p.shape.Takes(value) || !p.path.TakesInImage(value)) {
 				continue
 			}
 		case len(g.paths) > 0 && !of.IsImageData():
@@ -131,39 +131,6 @@ func (g *Generator) existing(of *lookup, n int) map[string]any {
 		return nil
 	}
 	return root
-}
-
-// ImageData is what a registry answers about a usual image, with the manifest and the configuration of another one if
-// they are objects.
-func ImageData(other map[string]any) map[string]any {
-	digest := "sha256:" + strings.Repeat("0", 64)
-	data := map[string]any{
-		"image": "registry.example/team/web:v1", "resolvedImage": "registry.example/team/web:v1@" + digest,
-		"registry": "registry.example", "repository": "team/web", "identifier": "v1",
-		"manifest":   map[string]any{"schemaVersion": 2, "config": map[string]any{"size": 2}, "layers": []any{map[string]any{"size": 1, "digest": digest}}},
-		"configData": map[string]any{"architecture": "amd64", "os": "linux", "created": Now().Add(-time.Hour).Format(time.RFC3339), "config": map[string]any{}},
-	}
-	for _, name := range []string{"manifest", "configData"} {
-		if is, ok := other[name].(map[string]any); ok {
-			data[name] = is
-		}
-	}
-	return data
-}
-
-// isOfImage reports whether a member of a manifest or configuration may have a value by the image specification, which has
-// texts, and numbers for sizes.
-func isOfImage(at facts.Path, value any) bool {
-	isSize := slices.Contains([]string{"size", "schemaVersion"}, at[len(at)-1])
-	switch value.(type) {
-	case string:
-		return !isSize
-	case facts.Absent, []any, map[string]any:
-		return true
-	case float64, int, int64, json.Number:
-		return isSize
-	}
-	return false
 }
 
 // drawn is a value next to a path, or any.

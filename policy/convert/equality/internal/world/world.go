@@ -109,7 +109,7 @@ func (w *World) Use(options *engine.CompilerOptions, config *evaluation.Config) 
 	}
 }
 
-// ImageData implements rulecontext.Images: one of the objects that stand for the data of images.
+// ImageData implements rulecontext.Images: the data in one of the objects of its kind.
 func (w *World) ImageData(_ context.Context, reference string, _ policy.Credentials) (map[string]any, error) {
 	if w.isLive {
 		return nil, errors.New("this check asks no registry")
@@ -124,7 +124,7 @@ func (w *World) ImageData(_ context.Context, reference string, _ policy.Credenti
 		return nil, fmt.Errorf("no image %s", reference)
 	}
 	data, _ := all[len(reference)%len(all)].Content()["data"].(map[string]any)
-	return sampling.ImageData(data), nil
+	return facts.ImageDataWith(data, sampling.Now()), nil
 }
 
 // Metadata implements cel.ImageData.
