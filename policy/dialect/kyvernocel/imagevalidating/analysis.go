@@ -176,7 +176,9 @@ func mentionsImages(p *cel.Program) bool {
 			return true
 		}
 	}
-	for _, name := range []string{verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities, firstSignedAt, lastSignedAt, packages.Name} {
+	for _, name := range []string{
+		verifySignatures, verifyAttestations, extractPayload, getImageData, vulnerabilities, firstSignedAt, lastSignedAt, packages.Name,
+	} {
 		if len(p.Calls(name)) > 0 {
 			return true
 		}

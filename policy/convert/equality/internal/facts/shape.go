@@ -12,6 +12,7 @@ const (
 	list          // a policy reads its elements or its length
 	texts         // a list of plain values
 	plain         // it is compared with texts, numbers and booleans alone
+	element       // a plain value in a list
 )
 
 // ShapeOf returns the shape of the values at a path.
@@ -28,7 +29,7 @@ func (f *Facts) ShapeOf(p Path) Shape {
 		return unknown
 	case hasMembers:
 		return object
-	case hasElements && f.ShapeOf(p.With(Each)) == plain:
+	case hasElements && f.ShapeOf(p.With(Each)) == element:
 		return texts
 	case hasElements:
 		return list
@@ -49,6 +50,8 @@ func (f *Facts) ShapeOf(p Path) Shape {
 		return list // of a default, such as none
 	case len(values) == 0 || lists > 0:
 		return unknown
+	case p[len(p)-1] == Each:
+		return element
 	}
 	return plain
 }
@@ -70,8 +73,8 @@ func (s Shape) Takes(value any) bool {
 	case list:
 		return isList
 	case texts:
-		return isList && !slices.ContainsFunc(elements, func(v any) bool { return !plain.Takes(v) })
-	case plain:
+		return isList && !slices.ContainsFunc(elements, func(v any) bool { return !element.Takes(v) })
+	case plain, element:
 		return !isList && !isObject
 	}
 	return true

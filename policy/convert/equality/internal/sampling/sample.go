@@ -209,7 +209,7 @@ func isValid(content map[string]any) bool {
 	return len(containers) > 0 && areNamed(content, at)
 }
 
-// areNamed reports whether all containers have a name of their own and an image.
+// areNamed reports whether all containers have a name of their own and an image, and no two volumes one name.
 func areNamed(content map[string]any, at facts.Path) bool {
 	names := map[string]bool{}
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
@@ -223,6 +223,16 @@ func areNamed(content map[string]any, at facts.Path) bool {
 			}
 			names[name] = true
 		}
+	}
+	volumes, _ := tree.Get(content, at.With("spec", "volumes")).([]any)
+	taken := map[string]bool{}
+	for _, one := range volumes {
+		volume, _ := one.(map[string]any)
+		if name, _ := volume["name"].(string); !taken[name] {
+			taken[name] = true
+			continue
+		}
+		return false
 	}
 	return true
 }
