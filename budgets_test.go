@@ -33,7 +33,7 @@ var budgets = []budget{
 			"registry":             {2958, planned},
 			"policy":               {2030, planned},
 			"policy/lang/jmespath": {2500, planned},
-			"policy/dialect/kyvernocel/imagevalidating": {3550, planned},
+			"policy/dialect/kyvernocel/imagevalidating": {3500, planned},
 			"policy/lang/cel":                    {3090, checker},
 			"webhook/admission":                  {2750, planned},
 			"verify/verifytest":                  {3100, fakes},

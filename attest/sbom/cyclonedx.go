@@ -25,7 +25,7 @@ func (r *reader) cycloneDX(n document.Node) error {
 
 // components reads the list of an object. Documents of statements are checked for their depth before.
 func (r *reader) components(path string, n document.Node) error {
-	if err := wants(n, []string{"components"}); err != nil {
+	if err := check(n, "components"); err != nil {
 		return fmt.Errorf("%s: %w", limit.Text(path, 200), err)
 	}
 	for i, each := range n.Get("components").List() {
@@ -41,7 +41,7 @@ func (r *reader) component(path string, n document.Node) error {
 	if name == "" {
 		return fmt.Errorf("%s has no name", limit.Text(path, 200))
 	}
-	if err := wants(n, []string{"licenses"}, "group", "version", "purl", "type"); err != nil {
+	if err := check(n, "licenses", "group", "version", "purl", "type"); err != nil {
 		return fmt.Errorf("%s: %w", limit.Text(path, 200), err)
 	}
 	if group := n.Get("group").Text(); group != "" {

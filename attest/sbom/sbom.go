@@ -250,21 +250,16 @@ func (r *reader) licensed(expressions []string) *licenses {
 	return is
 }
 
-// wants refuses a member of another type: it would hide a package URL, a version or a licence. lists are the names of
-// members that are lists, and texts of those that are texts; one that is absent is neither.
-func wants(n document.Node, lists []string, texts ...string) error {
-	for _, name := range lists {
-		if member := n.Get(name); member.Has() && !member.IsList() {
-			return fmt.Errorf("%s is not a list", name)
-		}
+// check refuses members of another type: one that is a list, if it has a name, and texts.
+func check(n document.Node, list string, texts ...string) error {
+	types := document.Types{}
+	if list != "" {
+		types[list] = document.List
 	}
 	for _, name := range texts {
-		member := n.Get(name)
-		if _, ok := member.Value().(string); member.Has() && !ok {
-			return fmt.Errorf("%s is not a text", name)
-		}
+		types[name] = document.Text
 	}
-	return nil
+	return types.Check(n)
 }
 
 // isAssertion reports whether a document asserts a licence.

@@ -100,6 +100,8 @@ func TestParse(t *testing.T) {
 		{"SPDX with references that are no list", `{"spdxVersion":"SPDX-2.3","packages":[{"name":"a","externalRefs":{}}]}`, nil, "externalRefs is not a list"},
 		{"SPDX with a package URL that is no text", `{"spdxVersion":"SPDX-2.3","packages":[{"name":"a","externalRefs":[{"referenceType":"purl","referenceLocator":1}]}]}`, nil, "referenceLocator is not a text"},
 		{"SPDX with a licence that is no text", `{"spdxVersion":"SPDX-2.3","packages":[{"name":"a","licenseConcluded":1}]}`, nil, "licenseConcluded is not a text"},
+		{"SPDX 3.0 with a licence without a list", strings.Replace(spdx3, `"to":["https://spdx.org/rdf/3.0.1/terms/ExpandedLicensing/NoAssertion"]`, `"to":"https://spdx.org/licenses/GPL-3.0-only"`, 1),
+			[]string{"openssl 3.0.1-1 pkg:deb/debian/openssl@3.0.1-1?arch=amd64 GPL-3.0-only", both[1]}, ""},
 		{"SPDX 3.0 with a package URL that is no text", strings.Replace(spdx3, `"pkg:deb/debian/openssl@3.0.1-1?arch=amd64"`, "1", 1), nil, "software_packageUrl is not a text"},
 		{"SPDX 3.0 with an identifier that is no text", strings.Replace(spdx3, `"pkg:npm/lodash@4.17.20"`, "1", 1), nil, "identifier is not a text"},
 		{"nothing", `{}`, nil, "it is no JSON of SPDX"},

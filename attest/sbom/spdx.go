@@ -14,19 +14,19 @@ func (r *reader) spdx2(n document.Node) error {
 	if v := n.Get("spdxVersion").Text(); v != "SPDX-2.2" && v != "SPDX-2.3" {
 		return fmt.Errorf("SPDX version %q is not one of SPDX-2.2, SPDX-2.3 and 3.0", limit.Text(v, 100))
 	}
-	if err := wants(n, []string{"packages"}); err != nil {
+	if err := check(n, "packages"); err != nil {
 		return err
 	}
 	for i, p := range n.Get("packages").List() {
 		if p.Get("name").Text() == "" {
 			return fmt.Errorf("packages[%d] has no name", i)
 		}
-		if err := wants(p, []string{"externalRefs"}, "versionInfo", "licenseConcluded", "licenseDeclared", "primaryPackagePurpose"); err != nil {
+		if err := check(p, "externalRefs", "versionInfo", "licenseConcluded", "licenseDeclared", "primaryPackagePurpose"); err != nil {
 			return fmt.Errorf("packages[%d]: %w", i, err)
 		}
 		var urls, expressions []string
 		for _, external := range p.Get("externalRefs").List() {
-			if err := wants(external, nil, "referenceType", "referenceLocator"); err != nil {
+			if err := check(external, "", "referenceType", "referenceLocator"); err != nil {
 				return fmt.Errorf("packages[%d].externalRefs: %w", i, err)
 			}
 			if external.Get("referenceType").Text() == "purl" {
@@ -61,7 +61,7 @@ func (r *reader) spdx3(n document.Node) error {
 	if !ok || !found || version != "3.0" && !strings.HasPrefix(version, "3.0.") {
 		return fmt.Errorf("@context %q is not that of SPDX 3.0", limit.Text(n.Get("@context").Text(), 200))
 	}
-	if err := wants(n, []string{"@graph"}); err != nil {
+	if err := check(n, "@graph"); err != nil {
 		return err
 	}
 	r.document.Format, r.document.Version = "SPDX", version
@@ -72,7 +72,7 @@ func (r *reader) spdx3(n document.Node) error {
 		if id == "" || p.Get("name").Text() == "" {
 			return fmt.Errorf("a package has no spdxId or no name: %q", limit.Text(id, 200))
 		}
-		if err := wants(p, []string{"externalIdentifier"}, "software_packageUrl", "software_packageVersion", "software_primaryPurpose"); err != nil {
+		if err := check(p, "externalIdentifier", "software_packageUrl", "software_packageVersion", "software_primaryPurpose"); err != nil {
 			return fmt.Errorf("package %q: %w", limit.Text(id, 200), err)
 		}
 		var urls []string
@@ -80,7 +80,7 @@ func (r *reader) spdx3(n document.Node) error {
 			urls = append(urls, url)
 		}
 		for _, external := range p.Get("externalIdentifier").List() {
-			if err := wants(external, nil, "externalIdentifierType", "identifier"); err != nil {
+			if err := check(external, "", "externalIdentifierType", "identifier"); err != nil {
 				return fmt.Errorf("package %q: externalIdentifier: %w", limit.Text(id, 200), err)
 			}
 			if external.Get("externalIdentifierType").Text() == "packageUrl" {
@@ -127,11 +127,19 @@ func (g *graph) element(n document.Node) {
 		}
 		switch n.Get("relationshipType").Text() {
 		case "hasConcludedLicense":
-			g.concluded[from] = append(g.concluded[from], n.Get("to").List()...)
+			g.concluded[from] = append(g.concluded[from], several(n.Get("to"))...)
 		case "hasDeclaredLicense":
-			g.declared[from] = append(g.declared[from], n.Get("to").List()...)
+			g.declared[from] = append(g.declared[from], several(n.Get("to"))...)
 		}
 	}
+}
+
+// several are the values of a member, of which JSON-LD may have one without a list.
+func several(n document.Node) []document.Node {
+	if n.Has() && !n.IsList() {
+		return []document.Node{n}
+	}
+	return n.List()
 }
 
 // of returns the licences of a package, each of which applies.

@@ -120,7 +120,7 @@ func (e *evaluation) verifyAttestations(_ context.Context, arguments []ref.Val) 
 		return nil, err
 	}
 	for _, a := range attestors {
-		if err := e.rule.program.attestors[a].Proves(e.rule.program.attestations[kind]); err != nil {
+		if err := e.rule.program.proves(ask{a, kind}); err != nil {
 			return nil, err
 		}
 	}
@@ -253,19 +253,15 @@ func (e *evaluation) note(t topic) {
 // extractPayload returns the content of the chosen statement, if an attestor that this evaluation
 // has already checked for it verified the statement.
 func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any, error) {
-	text := textOfValue(arguments[0])
 	kind, err := e.kind(arguments[1])
 	if err != nil {
 		return nil, err
 	}
-	places, meant, err := e.named(text)
-	if err == nil && !meant {
-		err = errors.New("spec.matchImageReferences do not mean the image")
-	}
+	place, err := e.place(arguments[0])
 	if err != nil {
-		return nil, about(text, err)
+		return nil, err
 	}
-	t := topic{places[0], kind} // the same image, wherever it stands
+	t := topic{place, kind} // the same image, wherever it stands
 	name := e.rule.program.attestations[kind].Name
 	asked := e.asked[t]
 	if len(asked) == 0 {

@@ -2,7 +2,6 @@ package imagevalidating
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,14 +37,11 @@ func (e *evaluation) lastSignedAt(_ context.Context, arguments []ref.Val) (any, 
 
 // signedAt returns the time of the attestor whose time counts, by whether it replaces another's.
 func (e *evaluation) signedAt(function string, arguments []ref.Val, replaces func(a, b time.Time) bool) (any, error) {
-	text, kind := textOfValue(arguments[0]), signature
-	places, meant, err := e.named(text)
-	if err == nil && !meant {
-		err = errors.New("spec.matchImageReferences do not mean the image")
-	}
+	place, err := e.place(arguments[0])
 	if err != nil {
-		return nil, about(text, err)
+		return nil, err
 	}
+	kind := signature
 	if len(arguments) == 3 {
 		kind, err = e.kind(arguments[1])
 		if err != nil {
@@ -61,7 +57,7 @@ func (e *evaluation) signedAt(function string, arguments []ref.Val, replaces fun
 	}
 	var counts time.Time
 	for _, a := range attestors {
-		at, err := e.timeOf(function, places[0], ask{a, kind})
+		at, err := e.timeOf(function, place, ask{a, kind})
 		if err != nil {
 			return nil, err
 		}
@@ -75,16 +71,14 @@ func (e *evaluation) signedAt(function string, arguments []ref.Val, replaces fun
 // timeOf returns the time of one attestor's evidence.
 func (e *evaluation) timeOf(function string, i int, one ask) (time.Time, error) {
 	of := e.rule.program.attestors[one.attestor]
-	if one.attestation != signature {
-		if err := of.Proves(e.rule.program.attestations[one.attestation]); err != nil {
-			return time.Time{}, err
-		}
+	if err := e.rule.program.proves(one); err != nil {
+		return time.Time{}, err
 	}
 	answer, err := e.answers(i, one)
 	switch {
 	case err != nil:
 		return time.Time{}, err
-	case len(answer.Facts) == 0 && len(answer.Gaps) > 0:
+	case len(answer.Gaps) > 0: // what could not be read may be earlier, or later
 		return time.Time{}, &cel.UnknownError{Gaps: wrapped(answer.Gaps)}
 	case len(answer.Facts) == 0:
 		if !slices.Contains(e.missed[i], one) {
@@ -94,19 +88,13 @@ func (e *evaluation) timeOf(function string, i int, one ask) (time.Time, error) 
 	}
 	at, facts := age.Earliest(answer.Facts)
 	if function == lastSignedAt {
-		if unread := answer.Unsettled(); one.attestation != signature && len(unread) > 0 {
-			return time.Time{}, &cel.UnknownError{Gaps: wrapped(unread)} // there may be a later statement, with other content
-		}
 		if one.attestation != signature {
 			answer.Facts = verify.Latest(answer.Facts)
 		}
 		at, facts = age.Latest(answer.Facts)
 	}
 	if at.At.IsZero() {
-		return at.At, &cel.UnknownError{Gaps: wrapped(append(slices.Clip(answer.Gaps), fmt.Errorf("%s: attestors.%s: %w", function, of.Name, age.ErrUnknown)))}
-	}
-	if len(answer.Gaps) > 0 { // what could not be read may be earlier, or later
-		return time.Time{}, &cel.UnknownError{Gaps: wrapped(answer.Gaps)}
+		return at.At, &cel.UnknownError{Gaps: wrapped([]error{fmt.Errorf("%s: attestors.%s: %w", function, of.Name, age.ErrUnknown)})}
 	}
 	e.meet(i, facts)
 	return at.At, nil

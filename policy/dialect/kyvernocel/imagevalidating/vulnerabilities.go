@@ -93,7 +93,7 @@ func (e *evaluation) signed(i int, attestation, list ref.Val) (facts [][]verify.
 		return nil, nil, err
 	}
 	for _, a := range attestors {
-		if err := e.rule.program.attestors[a].Proves(e.rule.program.attestations[kind]); err != nil {
+		if err := e.rule.program.proves(ask{a, kind}); err != nil {
 			return nil, nil, err
 		}
 		answer, err := e.answers(i, ask{a, kind})
@@ -104,6 +104,14 @@ func (e *evaluation) signed(i int, attestation, list ref.Val) (facts [][]verify.
 		gaps = append(gaps, unsettled(answer)...)
 	}
 	return facts, gaps, nil
+}
+
+// proves refuses an attestation that the attestor cannot sign.
+func (p *program) proves(one ask) error {
+	if one.attestation == signature {
+		return nil
+	}
+	return p.attestors[one.attestor].Proves(p.attestations[one.attestation])
 }
 
 // unsettled returns the gaps that may hide a document that counts. Those without a verified time count
