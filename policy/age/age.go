@@ -6,7 +6,6 @@ package age
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/verify"
@@ -74,11 +73,7 @@ func (b Bounds) Fresh(facts []verify.Fact) (fresh []verify.Fact, old []*verify.R
 
 // Times returns verify.Times by verified times alone; zero for a fact without one.
 func Times(facts []verify.Fact) []time.Time {
-	vouched := slices.Clone(facts)
-	for i := range vouched {
-		vouched[i].SignedAt = facts[i].VerifiedTime()
-	}
-	return verify.Times(vouched)
+	return verify.Times(Vouched(facts))
 }
 
 // Signing is the verified time of signing of a statement, and its source; the zero Signing is none.

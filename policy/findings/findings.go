@@ -60,7 +60,7 @@ func Join(e Evidence) (Report, error) {
 		found = append(found, list...)
 	}
 	sources := make([]vulnerability.Source, len(e.VEX))
-	times := verify.Times(age.Vouched(e.VEX))
+	times := age.Times(e.VEX)
 	for i, fact := range e.VEX {
 		value, err := document.Decode(fact.Statement.Predicate)
 		if err != nil {

@@ -21,9 +21,10 @@ const maxCachedAnswers = 2048
 type Condition struct {
 	inner    policy.Condition
 	timeless bool
-	// dated: the policy reads verified times; aged: and their ages, by the clock now.
-	dated, aged bool
-	now         func() time.Time
+	// dated: the policy reads verified times.
+	dated bool
+	// now is the clock of ages, which policies in CUE have; nil for none.
+	now func() time.Time
 
 	mu            sync.Mutex
 	recent, older map[[sha256.Size]byte]cachedAnswer

@@ -31,7 +31,7 @@ func Compile(text string, o Options) (*Condition, error) {
 		}
 		c := &Condition{inner: made, timeless: true, now: o.Now}
 		if made.Reads(age.Variable) { // it reads the age, which grows
-			c.dated, c.timeless, c.aged = true, false, true
+			c.dated, c.timeless = true, false
 		}
 		return c, nil
 	}
@@ -54,7 +54,7 @@ func (c *Condition) IsDated() bool { return c.dated }
 // seconds (ageSeconds), too. Without a time the error is age.ErrUnknown.
 func (c *Condition) Signing(at age.Signing) (map[string]any, error) {
 	value, err := at.Value()
-	if err == nil && c.aged && c.now != nil {
+	if err == nil && c.now != nil {
 		value["ageSeconds"] = int64(c.now().Sub(at.At) / time.Second)
 	}
 	return value, err
